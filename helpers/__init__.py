@@ -1,0 +1,1 @@
+"""Shared code of the course: importing it has no side effects."""

@@ -1,0 +1,227 @@
+"""The notebook's side: start a server, connect to one, reset and step."""
+
+import atexit
+import json
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import threading
+import urllib.request
+import weakref
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+from openenv.core.client_types import StepResult
+from openenv.core.env_client import EnvClient
+from openenv.core.env_server.types import State
+from websockets.exceptions import ConnectionClosed
+
+from helpers.browser.models import BrowserAction, BrowserObservation, BrowserServerError, Element, list_tasks
+from helpers.browser.processes import descendants, kill, spawn
+
+__all__ = ["BrowserClient", "BrowserServer", "connect", "list_tasks", "start_browser_server"]
+_TREE_LINE = re.compile(r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)")
+
+
+def _from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what an official BrowserGym server leaves out or hides in its metadata."""
+    metadata = fields.get("metadata") or {}
+    seen, info = metadata.get("browsergym_obs") or {}, metadata.get("browsergym_info") or {}
+    fields["error"] = fields.get("error") or str(seen.get("last_action_error") or "")
+    fields["focused_bid"] = str(seen.get("focused_element_bid") or "")
+    raw = (info.get("task_info") or {}).get("RAW_REWARD_GLOBAL")
+    if raw is not None:
+        fields["raw_reward"] = float(raw)
+        fields["reward"] = float(bool(fields.get("done")) and raw >= 1)
+    if fields.get("done"):
+        fields["ended"] = "solved" if (fields.get("reward") or 0) >= 1 else "failed"
+    lines = map(_TREE_LINE.fullmatch, (fields.get("axtree_txt") or fields.get("text") or "").splitlines())
+    fields["elements"] = [Element(bid=m["bid"], role=m["role"], name=m["name"], focused="focused" in m["rest"])
+                          for m in lines if m]
+    return fields
+
+
+class _Wire(EnvClient[BrowserAction, BrowserObservation, State]):
+    """OpenEnv's client with our types; reads our observations and upstream's."""
+
+    def _step_payload(self, action: BrowserAction) -> dict[str, Any]:
+        return action.model_dump()
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[BrowserObservation]:
+        known = BrowserObservation.model_fields
+        fields = {name: value for name, value in payload.get("observation", {}).items() if name in known and value is not None}
+        fields |= {"done": bool(payload.get("done", False)), "reward": payload.get("reward")}
+        if "ended" not in fields:
+            fields = _from_upstream(fields)
+        observation = BrowserObservation(**fields)
+        return StepResult(observation=observation, reward=observation.reward, done=observation.done)
+
+    def _parse_state(self, payload: dict[str, Any]) -> State:
+        return State(**payload)
+
+
+def _no_answer(where: str, reason: str) -> str:
+    return f"No browser server answers at {where} ({reason}); start one with start_browser_server(), or check the address."
+
+
+class _Closing(AbstractContextManager):
+    """Closed at the end of its ``with`` block."""
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class BrowserClient(_Closing):
+    """One session of a browser server: `reset`, `step`, `close`. Use it from one thread at a time."""
+
+    def __init__(self, wire, where: str, screenshot: bool = False):
+        self._wire, self._where, self._screenshot = wire, where, screenshot
+        self._head: dict[str, Any] = {}
+        self._step = 0
+
+    def reset(self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None) -> BrowserObservation:
+        """Start an episode; the same task and seed give the same page. ``screenshot``: with a picture (None: as the client was
+        made). BrowserServerError where there is no such task, no free session or no server."""
+        self._head, self._step = {"task": task, "seed": seed}, 0
+        picture = self._screenshot if screenshot is None else screenshot
+        return self._read(self._call("reset", seed=seed, task_name=task, screenshot=bool(picture)))
+
+    def step(self, action: str, screenshot: bool | None = None) -> BrowserObservation:
+        """Take one action, such as ``click('13')``. What is no action is not executed: the observation is the last one, with
+        the reason in ``error``. BrowserServerError where no episode is running."""
+        self._step += 1
+        picture = self._screenshot if screenshot is None else screenshot
+        request = BrowserAction(action_str=action, metadata={"screenshot": picture})
+        return self._read(self._call("step", request))
+
+    def _read(self, result: StepResult[BrowserObservation]) -> BrowserObservation:
+        observation = result.observation
+        if not observation.task:  # an official server does not say
+            observation = observation.model_copy(update=self._head | {"step": self._step})
+        return observation
+
+    def _call(self, method: str, *arguments, **named):
+        if self._wire is None:
+            raise BrowserServerError("This client is closed; start_browser_server() starts a server with new ones.")
+        try:
+            return getattr(self._wire, method)(*arguments, **named)
+        except (ConnectionClosed, OSError, TimeoutError) as error:
+            raise BrowserServerError(_no_answer(self._where, type(error).__name__)) from error
+        except RuntimeError as error:
+            message = re.sub(r"^Server error: (.*) \(code: \w+\)$", r"\1", str(error), flags=re.DOTALL)
+            if "CAPACITY_REACHED" in str(error):
+                message += "; close a client, or start the server with more sessions."
+            raise BrowserServerError(message) from error
+
+    def close(self) -> None:
+        """Give the session back. May be called twice."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            with suppress(Exception):  # the server may be gone already, and the session with it
+                wire.close()
+
+
+def connect(url: str | None = None, image: str | None = None, screenshot: bool = False) -> BrowserClient:
+    """A client of a server that runs elsewhere: ``url`` of any OpenEnv BrowserGym server (ours, or an official Space), or a
+    Docker ``image`` of one, which is started. BrowserServerError where nothing answers."""
+    if (url is None) == (image is None):
+        raise BrowserServerError("Give connect() either the url of a server or the name of a Docker image.")
+    try:
+        if image is not None:
+            settings = {"BROWSERGYM_BENCHMARK": "miniwob", "BROWSERGYM_TASK_NAME": "click-test"}
+            wire = _Wire.from_docker_image(image, env_vars=settings).sync()
+        else:
+            wire = _Wire(base_url=url, message_timeout_s=120.0, websocket_ping_interval_s=None).sync()
+            wire.connect()
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BrowserServerError(f"The container {image!r} did not start ({reason}); is Docker installed and running?" if image
+                                 else _no_answer(url, reason)) from error
+    return BrowserClient(wire, url or image, screenshot)
+
+
+class BrowserServer(_Closing):
+    """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it also ends with us."""
+
+    def __init__(self, process: subprocess.Popen, url: str, directory: Path):
+        self.url = url
+        self._process, self._directory = process, directory
+        self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def client(self, screenshot: bool = False) -> BrowserClient:
+        """A new session; with ``screenshot`` every observation has a picture unless the call says otherwise."""
+        client = connect(url=self.url, screenshot=screenshot)
+        self._clients.add(client)
+        return client
+
+    def clients(self, n: int, screenshot: bool = False) -> list[BrowserClient]:
+        """``n`` sessions, to be stepped in parallel from ``n`` threads."""
+        return [self.client(screenshot) for _ in range(n)]
+
+    def stats(self) -> dict[str, Any]:
+        """Worker pids, sessions, requests, restarts and infrastructure failures, as the server counts them."""
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy: it is on this machine
+        try:
+            with direct.open(self.url + "/stats", timeout=10) as file:
+                return json.load(file)
+        except OSError as error:
+            raise BrowserServerError(_no_answer(self.url, type(error).__name__)) from error
+
+    def close(self) -> None:
+        """Stop the server, its workers and its browsers, and remove their files. May be called twice."""
+        with self._lock:
+            if self._process is None:
+                return
+            process, self._process = self._process, None
+        atexit.unregister(self.close)
+        for client in list(self._clients):
+            client.close()
+        _end(process)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ask by closing its stdin; then kill whatever of its tree is left."""
+    tree = descendants(process.pid)
+    process.stdin.close()
+    process.stdout.close()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        tree += descendants(process.pid)
+    kill(tree)
+    process.wait()
+
+
+def start_browser_server(workers: int | None = None, sessions: int | None = None, port: int = 0,
+                         timeout: float = 60) -> BrowserServer:
+    """Start a browser server on this machine, on loopback, and wait until its browsers run.
+
+    ``workers``: processes with one Chromium each (None: about one per core, at most four). ``sessions``: how many clients they
+    share (None: 64). ``port``: 0 takes a free one. ``timeout``: seconds to wait for it. BrowserServerError, one sentence, where
+    it does not start: no Chromium, port busy, too slow.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
+    log = directory / "server.log"
+    with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
+        process = spawn("helpers.browser.server", port, workers or 0, sessions or 64, directory,
+                        stdout=subprocess.PIPE, stderr=file)
+    readable = select.select([process.stdout], [], [], timeout)[0]
+    line = process.stdout.readline() if readable else b""
+    answer = json.loads(line) if line else {}
+    if "port" in answer:
+        return BrowserServer(process, f"http://127.0.0.1:{answer['port']}", directory)
+    _end(process)
+    text = log.read_text(errors="replace") if log.exists() else ""
+    tail = [line for line in text.splitlines() if line.strip()][-1:]
+    shutil.rmtree(directory, ignore_errors=True)
+    if "failed" in answer:
+        raise BrowserServerError(answer["failed"])
+    if not readable:
+        raise BrowserServerError(f"The browser server was not ready within {timeout:.0f} s; try fewer workers or more time.")
+    raise BrowserServerError(f"The browser server ended while it started: {tail[0] if tail else 'it said nothing'}.")

@@ -1,0 +1,78 @@
+// Runs before every script of every page (Playwright init script). Two things live here: the page's clock, and the
+// marking of elements with BrowserGym ids (bids), whose source is BrowserGym's own, put in where MARK and UNMARK stand.
+(() => {
+  const real = {
+    setTimeout: window.setTimeout.bind(window), clearTimeout: window.clearTimeout.bind(window),
+    setInterval: window.setInterval.bind(window), clearInterval: window.clearInterval.bind(window),
+    requestAnimationFrame: window.requestAnimationFrame.bind(window),
+    cancelAnimationFrame: window.cancelAnimationFrame.bind(window),
+    Date: window.Date, dateNow: window.Date.now.bind(window.Date), perfNow: performance.now.bind(performance),
+  };
+
+  // ---- the clock: real until the page has loaded, then it stands still except in advance() ----
+  const FRAME = 1000 / 60;
+  let live = true, now = 0, wall0 = 0, perf0 = 0, lastId = 1000000;
+  const timers = new Map();
+  const add = (due, every, call) => {
+    const id = ++lastId;  // far above the ids of real timers, so that either kind can be cleared
+    timers.set(id, {id, due, every, call});
+    return id;
+  };
+  const callback = (f, args) => typeof f === "function" ? () => f.apply(window, args) : () => (0, eval)(String(f));
+  const delay = (ms, least) => Math.max(least, Number(ms) || 0);
+  const clear = id => { if (!timers.delete(id)) real.clearTimeout(id); };  // one id space for timeouts and intervals
+  window.setTimeout = (f, ms, ...args) =>
+    live ? real.setTimeout(f, ms, ...args) : add(now + delay(ms, 1), null, callback(f, args));
+  window.setInterval = (f, ms, ...args) =>
+    live ? real.setInterval(f, ms, ...args) : add(now + delay(ms, 4), delay(ms, 4), callback(f, args));
+  window.clearTimeout = window.clearInterval = clear;
+  window.requestAnimationFrame = f => live ? real.requestAnimationFrame(f)
+    : add((Math.floor(now / FRAME + 1e-6) + 1) * FRAME, null, () => f(performance.now()));
+  window.cancelAnimationFrame = id => { if (!timers.delete(id)) real.cancelAnimationFrame(id); };
+  const wall = () => live ? real.dateNow() : Math.floor(wall0 + now);
+  performance.now = () => live ? real.perfNow() : perf0 + now;
+  real.Date.now = wall;
+  window.Date = real.Date.prototype.constructor = new Proxy(real.Date, {
+    construct: (target, args, self) => Reflect.construct(target, args.length ? args : [wall()], self),
+    apply: () => new real.Date(wall()).toString(),
+  });
+  // In the capture phase this comes before the page's own onload, whose timers are already ours.
+  window.addEventListener("load", () => {
+    wall0 = real.dateNow(); perf0 = real.perfNow(); live = false;
+  }, {capture: true, once: true});
+
+  const channel = new MessageChannel();
+  let wake = () => {};
+  channel.port1.onmessage = () => wake();
+  const turn = () => new Promise(done => { wake = done; channel.port2.postMessage(0); });  // lets all promises settle
+
+  // Let `ms` of the page's time pass: run what is due, in order. At most 3,000 callbacks, so that it always ends.
+  const advance = async ms => {
+    const end = now + ms;
+    for (let left = 3000; left > 0; left--) {
+      let next = null;
+      for (const timer of timers.values())
+        if (timer.due <= end && (!next || timer.due < next.due || (timer.due === next.due && timer.id < next.id)))
+          next = timer;
+      if (!next) break;
+      now = Math.max(now, next.due);
+      if (next.every === null) timers.delete(next.id); else next.due = now + next.every;
+      try { next.call(); } catch (error) { real.setTimeout(() => { throw error; }); }
+      await turn();
+    }
+    now = end;
+  };
+
+  const mark = (/*MARK*/);
+  const unmark = (/*UNMARK*/);
+  const focused = root => {
+    const element = root.activeElement;
+    return element && element.shadowRoot ? focused(element.shadowRoot) : element;
+  };
+  Object.defineProperty(window, "__course", {value: Object.freeze({
+    advance,
+    // Marks every element and returns the focused one's bid ("" for none).
+    mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
+    unmark,
+  })});
+})();

@@ -1,0 +1,163 @@
+"""Worker processes behind a lock each, with a deadline per request. A worker that hangs or dies is replaced."""
+
+import itertools
+import os
+import threading
+from contextlib import suppress
+from multiprocessing import Pipe
+
+from helpers.browser.processes import descendants, kill, reap, spawn
+
+DEADLINES = {"reset": 15.0, "step": 10.0, "drop": 5.0}  # seconds, from when the worker starts on the request
+START_DEADLINE = 60.0
+
+
+class InfrastructureError(Exception):
+    """The episode is lost through no fault of the policy; the sentence says how."""
+
+
+def default_workers() -> int:
+    """About one per core, at most four, with 2 GB of memory for each."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(1, min(4, len(os.sched_getaffinity(0)), int(memory // 2)))
+
+
+class Worker:
+    """The parent's end of one worker process."""
+
+    def __init__(self, page_port: int, directory: str):
+        self._page_port, self._directory = page_port, directory
+        self._lock = threading.Lock()
+        self.generation = 0  # counts the processes; a session of an older one has lost its page
+        self.sessions = 0
+        self.requests = self.restarts = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.generation += 1
+        self._ready = False
+        self._pipe, theirs = Pipe()
+        # Chromium's profile goes into our directory, so that it is removed with it.
+        self._process = spawn("helpers.browser.worker", theirs.fileno(), self._page_port, pass_fds=[theirs.fileno()],
+                              stdout=2, env=dict(os.environ, TMPDIR=self._directory))
+        self.pid = self._process.pid
+        theirs.close()
+
+    def stop(self) -> None:
+        """Kill the process and all below it."""
+        kill(descendants(self.pid))
+        self._process.wait()
+        reap()
+        self._process.stdin.close()
+        self._pipe.close()
+
+    def _replace(self, why: str):
+        self.stop()
+        self.restarts += 1
+        self._start()  # comes up while the caller is told
+        raise InfrastructureError(why)
+
+    def wait_ready(self) -> None:
+        """Wait until Chromium runs. RuntimeError with the worker's own sentence where it does not."""
+        if self._ready:
+            return
+        try:
+            answer = self._pipe.recv() if self._pipe.poll(START_DEADLINE) else {"failed": "the worker does not start"}
+        except (EOFError, OSError):
+            answer = {"failed": "the worker ended while it started"}
+        if "failed" in answer:
+            raise RuntimeError(answer["failed"])
+        self._ready = True
+
+    def call(self, generation: int | None, kind: str, *arguments) -> tuple[int, dict]:
+        """One request; returns the generation that answered and the answer. ``generation``: the one that holds the session's
+        episode, None where any will do. InfrastructureError where the episode is lost."""
+        with self._lock:
+            if generation not in (None, self.generation):
+                raise InfrastructureError("the worker was restarted while the episode ran")
+            try:
+                self.wait_ready()
+            except RuntimeError as error:
+                self._replace(str(error))
+            self.requests += 1
+            try:
+                self._pipe.send((kind, *arguments))
+                if not self._pipe.poll(DEADLINES[kind]):
+                    self._replace(f"the browser did not finish the {kind} within {DEADLINES[kind]:.0f} s and was restarted")
+                answer = self._pipe.recv()
+            except (EOFError, OSError):
+                self._replace("the browser's worker process died and was restarted")
+            if "lost" in answer:
+                raise InfrastructureError(answer["lost"])
+            return self.generation, answer
+
+
+class PoolSession:
+    """One client's place in the pool: a worker, and the generation of it that holds the running episode."""
+
+    def __init__(self, pool: "WorkerPool"):
+        self._pool = pool
+        self.id = next(pool.ids)
+        self.worker = pool.place()
+        self.generation: int | None = None
+        self.open = True
+
+    def reset(self, task: str, seed: int, want: tuple) -> dict:
+        self.generation = None
+        self.generation, answer = self._call(None, "reset", self.id, task, seed, want)
+        return answer
+
+    def step(self, text: str, want: tuple) -> dict:
+        return self._call(self.generation, "step", self.id, text, want)[1]
+
+    def _call(self, *request):
+        try:
+            return self.worker.call(*request)
+        except InfrastructureError:
+            self._pool.failures += 1
+            raise
+
+    def close(self) -> None:
+        if self.open:
+            self.open = False
+            self._pool.leave(self.worker)
+            if self.generation is not None:
+                with suppress(InfrastructureError, OSError):
+                    self.worker.call(self.generation, "drop", self.id)
+
+
+class WorkerPool:
+    """``workers`` processes that share up to ``sessions`` sessions."""
+
+    def __init__(self, workers: int, sessions: int, page_port: int, directory: str):
+        self.ids, self.failures, self.limit = itertools.count(1), 0, sessions
+        self._lock = threading.Lock()
+        self.workers = [Worker(page_port, directory) for _ in range(workers)]
+
+    def wait_ready(self) -> None:
+        for worker in self.workers:
+            worker.wait_ready()
+
+    def place(self) -> Worker:
+        """The worker with the fewest sessions."""
+        with self._lock:
+            if sum(w.sessions for w in self.workers) >= self.limit:
+                raise RuntimeError(f"All {self.limit} browser sessions are taken; close one, or start the server with "
+                                   f"start_browser_server(sessions={2 * self.limit}).")
+            worker = min(self.workers, key=lambda w: w.sessions)
+            worker.sessions += 1
+            return worker
+
+    def leave(self, worker: Worker) -> None:
+        with self._lock:
+            worker.sessions -= 1
+
+    def stats(self) -> dict:
+        return {"workers": [{"pid": w.pid, "sessions": w.sessions, "requests": w.requests, "restarts": w.restarts}
+                            for w in self.workers],
+                "sessions": sum(w.sessions for w in self.workers), "session_limit": self.limit,
+                "infrastructure_errors": self.failures}
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            worker.stop()

@@ -1,0 +1,330 @@
+"""BrowserGym's MiniWoB tasks in a browser that stays open.
+
+Stock BrowserGym starts two browsers per reset, sleeps 0.5 s per step and takes a screenshot nobody asked for. Here one Chromium
+serves many sessions, each with a context of its own and a fresh page per episode. What a policy can see is BrowserGym's own:
+`task.setup`, `task.validate`, the action functions, the marking script, the DOM snapshot and the accessibility tree are its
+code, unchanged. What differs:
+
+- Time. Stock waits 500 ms after an action, and 100 ms within it, so that timers and animations of the page settle. Here
+  the page's clock stands still and is moved 600 ms on after each action (page.js): 2 ms instead of 600, and pages that
+  are driven by timers become deterministic, because no time passes while the policy thinks.
+- The viewport stays 332 x 214, as the tasks ask. Stock drops that size with its first screenshot (it overrides the
+  device metrics in a session that it then detaches) and goes on with whatever the window has: the page is then resized
+  twice within every step, which moves elements and closes an open drop-down list.
+- `noop(ms)` moves the clock instead of sleeping.
+"""
+
+import base64
+import logging
+import pkgutil
+from contextlib import suppress
+from pathlib import Path
+
+import browsergym.core.action.functions as actions
+import browsergym.core.observation as stock
+from browsergym.core.action.utils import get_elem_by_bid
+from browsergym.core.constants import BROWSERGYM_ID_ATTRIBUTE
+from browsergym.miniwob import ALL_MINIWOB_TASKS
+from browsergym.utils.obs import IGNORED_AXTREE_ROLES, flatten_axtree_to_str
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import sync_playwright
+
+from helpers.actions import parse_action
+from helpers.browser.chromium import find_chromium
+
+TASKS = {task.subdomain: task for task in ALL_MINIWOB_TASKS}
+VIEWPORT = {"width": 332, "height": 214}
+SETTLE_MS = 600  # stock: 500 ms pre_observation_delay and 100 ms slow_mo
+ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same address, and so the same text, in every run
+CONTEXT_EPISODES = 500  # then a session takes a fresh browser context, so that nothing piles up in one
+MAX_ERROR = 500  # characters of an action's error text
+
+PATIENCE_MS = 5_000
+# In Playwright's log these mean that the page refused the action, or that it is under way.
+REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
+
+
+class _Patient:
+    """A locator that tells a refusal of the page from a slow machine.
+
+    BrowserGym gives each action 500 ms. On a busy machine a click on a perfectly good button can take longer than that, and the
+    policy would be punished for our load. Where the log names no refusal, the action gets more time, once.
+    """
+
+    def __init__(self, locator):
+        self._locator = locator
+
+    def __getattr__(self, name):
+        method = getattr(self._locator, name)
+
+        def act(*arguments, **named):
+            try:
+                return method(*arguments, **named)
+            except PlaywrightTimeout as error:
+                log = str(error).partition("Call log:")[2]
+                if "action done" in log:  # it was only the waiting afterwards that took too long
+                    return None
+                if any(refusal in log for refusal in REFUSALS):
+                    raise
+                return method(*arguments, **named | {"timeout": PATIENCE_MS})
+
+        return act
+
+
+actions.get_elem_by_bid = lambda page, bid, scroll=False: _Patient(get_elem_by_bid(page, bid, scroll))
+
+
+class Lost(Exception):
+    """The browser, the page or the episode is gone: a failure of the infrastructure, not of the policy."""
+
+
+def _page_script() -> str:
+    """page.js with BrowserGym's own marking code in it. A BrowserGym that changed it fails here, loudly."""
+
+    def read(name: str) -> str:
+        return pkgutil.get_data("browsergym.core", f"javascript/{name}.js").decode()
+
+    mark = read("frame_mark_elements")
+    # Visibility ratios are not part of our observation, and waiting for them costs two frames. The rest is verbatim: bids must
+    # not differ.
+    for old, new in (
+        ("async ([parent_bid, bid_attr_name, tags_to_mark]) => {",
+         "const mark = ([parent_bid, bid_attr_name, tags_to_mark]) => {"),
+        ("elems_to_be_visited.add(elem);", ""),
+        ("intersection_observer.observe(elem);", ""),
+        ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", ""),
+    ):
+        if mark.count(old) != 1:
+            raise RuntimeError(f"BrowserGym's frame_mark_elements.js has changed ({old[:40]!r}); install 0.14.3.")
+        mark = mark.replace(old, new)
+    unmark = read("frame_unmark_elements").replace("() => {", "const unmark = () => {", 1)
+    source = Path(__file__).with_name("page.js").read_text()
+    source = source.replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
+    return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
+
+
+class _PageShim:
+    """What stock's extraction functions need of a page, its context and its CDP session, all in one: they open and detach a
+    session per call, and get the one that is kept."""
+
+    def __init__(self, cdp):
+        self.context, self.send = self, cdp.send
+
+    def new_cdp_session(self, _page):
+        return self
+
+    def detach(self):
+        pass
+
+
+class Warm:
+    """One Chromium and the sessions in it. Not thread-safe (Playwright's synchronous API is bound to one thread)."""
+
+    def __init__(self, page_port: int):
+        """``page_port``: the loopback port that serves the task pages."""
+        self._flags = [
+            # One renderer for all sessions and no site isolation: -30 ms a reset and a fraction of the memory. All sessions
+            # show our own pages; one that hangs takes the worker with it either way.
+            "--renderer-process-limit=1", "--disable-site-isolation-trials",
+            # The first two are BrowserGym's (scroll bars belong to the picture).
+            "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,SpareRendererForSitePerProcess,PaintHolding",
+            # Nothing but the task pages can be reached: our name leads to their port, every other to nowhere.
+            f"--host-resolver-rules=MAP {ORIGIN.split('//')[1]} 127.0.0.1:{page_port}, MAP * ~NOTFOUND",
+        ]
+        self._script = _page_script()
+        self._playwright = sync_playwright().start()
+        # Before the first locator: BrowserGym's functions find elements by their bid.
+        self._playwright.selectors.set_test_id_attribute(BROWSERGYM_ID_ATTRIBUTE)
+        self.generation = 0
+        self.browser = None
+        self.launch()
+
+    def launch(self) -> None:
+        """Start Chromium, again if it died; contexts of an older `generation` are gone."""
+        self.generation += 1
+        self.browser = self._playwright.chromium.launch(
+            executable_path=find_chromium(), headless=True, args=self._flags, ignore_default_args=["--hide-scrollbars"])
+
+    def new_context(self):
+        if not self.browser.is_connected():
+            self.launch()
+        context = self.browser.new_context(viewport=VIEWPORT)
+        context.set_default_timeout(5_000)
+        context.add_init_script(self._script)
+        return context
+
+
+class Session:
+    """One episode after another in one browser context."""
+
+    def __init__(self, warm: Warm):
+        self.warm = warm
+        self.episodes = 0
+        self.generation = 0  # of the browser that holds the context; 0: there is none yet
+        self.context = self.page = self.task = self.last = None
+
+    def close(self) -> None:
+        if self.context is not None and self.generation == self.warm.generation:
+            with suppress(PlaywrightError):
+                self.context.close()
+        self.context = self.page = self.task = self.last = None
+        self.generation = 0
+
+    def _fresh_page(self) -> None:
+        self.episodes += 1
+        if self.episodes % CONTEXT_EPISODES == 0:
+            self.close()
+        if self.generation != self.warm.generation or not self.warm.browser.is_connected():
+            self.page = None
+            self.context = self.warm.new_context()
+            self.generation = self.warm.generation
+        old, self.page = self.page, self.context.new_page()
+        self.trouble, self.popup = "", None
+        page = self.page
+        page.on("crash", lambda: setattr(self, "trouble", "the page's process crashed"))
+        page.on("popup", lambda popup: setattr(self, "popup", popup))
+        self.cdp = self.context.new_cdp_session(page)
+        self.shim = _PageShim(self.cdp)
+        if old is not None:
+            old.close()
+
+    def reset(self, task: str, seed: int, want: tuple = ()) -> dict:
+        """Start an episode. ``want``: ("screenshot",) or (). Returns the fields of a `BrowserObservation`."""
+        self.last = None
+        for attempt in (1, 2):
+            try:
+                self._fresh_page()
+                self.task = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
+                goal, _ = self.task.setup(self.page)
+                self.head = {"task": task, "seed": seed, "goal": goal or ""}
+                self.last = self.head | {"step": 0, "reward": 0.0, "raw_reward": 0.0, "done": False, "ended": "",
+                                         "error": "", "last_action_error": False} | self._observe(want)
+                return self.last
+            except PlaywrightError as error:
+                if attempt == 2:
+                    raise Lost(f"the task page did not start: {str(error).splitlines()[0]}") from error
+                self.close()
+
+    def step(self, text: str, want: tuple = ()) -> dict:
+        """Take one action, given as the policy wrote it. Returns the fields of a `BrowserObservation`."""
+        if self.last is None or self.generation != self.warm.generation:
+            self.last = None
+            raise Lost("the browser was restarted while the episode ran")
+        try:
+            return self._step(text, want)
+        except Exception as error:  # whatever breaks here is ours, never the policy's: it must not become a reward
+            self.last = None
+            raise Lost(self.trouble or f"{type(error).__name__}: {str(error).splitlines()[0][:200]}") from error
+
+    def _step(self, text: str, want: tuple) -> dict:
+        parsed = parse_action(text)
+        if not parsed.ok:  # not executed, no time passes, the page is as it was
+            self.last = self.last | {"step": self.last["step"] + 1, "error": parsed.reason, "last_action_error": True}
+            return self.last | ({"screenshot": self._picture()} if "screenshot" in want else {"screenshot": None})
+        error, wait = "", 0
+        if parsed.name == "noop":
+            wait = parsed.args[0]
+        else:
+            actions.page, actions.demo_mode, actions.retry_with_force = self.page, "off", False
+            try:
+                getattr(actions, parsed.name)(*parsed.args)
+            except Exception as e:  # as in stock: the policy is told what went wrong
+                if self.trouble or not self.warm.browser.is_connected():
+                    raise
+                error = _error_text(e)
+        self._settle(SETTLE_MS + wait)
+        page = self.popup or self.page  # stock: a window that opened is the active page, which ends the episode
+        if self.page.is_closed():
+            info, done = {"error": "page closed"}, True
+        else:
+            _, done, _, info = self.task.validate(page, [])
+        # RAW_REWARD_GLOBAL, not REWARD_GLOBAL: the latter shrinks with the time taken.
+        raw = float(info.get("RAW_REWARD_GLOBAL", 0.0)) if done else 0.0
+        ended = ""
+        if done:
+            timed_out = info.get("REWARD_REASON") == "timed out"
+            ended = ("left_page" if info.get("error") else "solved" if raw >= 1 else "time_limit" if timed_out else "failed")
+        fields = {"step": self.last["step"] + 1, "reward": float(ended == "solved"), "raw_reward": raw,
+                  "done": bool(done), "ended": ended, "error": error, "last_action_error": bool(error)}
+        # A page that the episode left is not observed: it is not the task's.
+        seen = self._observe(want) if ended != "left_page" else {"screenshot": None, "url": page.url}
+        self.last = self.last | fields | seen
+        return self.last
+
+    def _settle(self, ms: float) -> None:
+        """Move the page's clock; then wait, as stock does, for documents that are still loading."""
+        try:
+            self.page.evaluate("ms => window.__course && __course.advance(ms)", ms)
+        except PlaywrightError:
+            if self.trouble or not self.warm.browser.is_connected():
+                raise
+        for page in self.context.pages:
+            with suppress(PlaywrightError):
+                page.wait_for_load_state("domcontentloaded", timeout=3_000)
+
+    def _picture(self) -> bytes:
+        return base64.b64decode(self.cdp.send("Page.captureScreenshot", {"format": "png"})["data"])
+
+    def _observe(self, want: tuple) -> dict:
+        for tries_left in (4, 3, 2, 1, 0):
+            try:
+                # One frame only: no MiniWoB task has another, and a page that left its task is not observed.
+                focused = self.page.evaluate("() => __course.mark()")
+                dom = stock.extract_dom_snapshot(self.shim)
+                tree = stock.extract_merged_axtree(self.shim)
+                break
+            except PlaywrightError:
+                if tries_left == 0 or self.trouble or not self.warm.browser.is_connected():
+                    raise
+                logging.getLogger(__name__).info("observation failed, trying again", exc_info=True)
+                self.page.wait_for_timeout(50)
+        self.page.evaluate("() => __course.unmark()")
+        text = flatten_axtree_to_str(tree)
+        properties = stock.extract_dom_extra_properties(dom, scale_factor=1.0)
+        return {
+            "url": self.page.url, "text": text, "axtree_txt": text, "focused_bid": focused,
+            "elements": _elements(tree, properties, focused),
+            "screenshot": self._picture() if "screenshot" in want else None,
+        }
+
+
+def _error_text(error: Exception) -> str:
+    """The action's error as stock words it, without Playwright's log of every attempt: how many there were depends on the
+    machine's speed, and the same actions must give the same observation. The first refusal in it is kept."""
+    lines = str(error).splitlines() or [""]
+    why = [line.strip(" -") for line in lines[1:] if any(refusal in line for refusal in REFUSALS[:-1])]
+    return f"{type(error).__name__}: {lines[0]}{f' ({why[0]})' if why else ''}"[:MAX_ERROR]
+
+
+def _elements(tree: dict, properties: dict, focused: str) -> list[dict]:
+    """The elements a policy may act on, in the order of the tree's text: those with a role or a name of their own, and those
+    that listen to clicks."""
+
+    def element(bid, role, name, value=""):
+        box = properties.get(bid, {}).get("bbox")
+        return {"bid": bid, "role": role, "name": name, "value": value, "focused": bid == focused,
+                "box": [round(v, 1) for v in box] if box else None,
+                "clickable": bool(properties.get(bid, {}).get("clickable"))}
+
+    nodes = {node["nodeId"]: node for node in tree["nodes"]}
+    found, todo, seen = {}, [tree["nodes"][0]["nodeId"]], set()
+    while todo:
+        node_id = todo.pop()
+        if node_id in seen or node_id not in nodes:
+            continue
+        seen.add(node_id)
+        node = nodes[node_id]
+        todo.extend(reversed(node["childIds"]))
+        bid, role = node.get("browsergym_id"), node["role"]["value"]
+        name = str(node.get("name", {}).get("value", "")).strip()
+        plain = role in IGNORED_AXTREE_ROLES or role == "generic"
+        if bid is None or bid in found or (plain and not name and not properties.get(bid, {}).get("clickable")):
+            continue
+        states = {p["name"]: p.get("value", {}).get("value") for p in node.get("properties", [])}
+        value = node.get("value", {}).get("value", states.get("checked", states.get("selected", "")))
+        found[bid] = element(bid, role, name, str(value).lower() if isinstance(value, bool) else str(value))
+    for bid, properties_of in properties.items():  # not in the tree (no role, no name), yet it listens to clicks
+        if bid not in found and properties_of["clickable"] and properties_of["bbox"]:
+            found[bid] = element(bid, "generic", "")
+    return list(found.values())

@@ -1,0 +1,49 @@
+"""A worker process: one warm Chromium, many sessions, one request at a time from the pool over a pipe."""
+
+import os
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+
+from helpers.browser.processes import exit_with_parent
+
+
+def main(fd: int, page_port: int) -> None:
+    connection = Connection(fd)
+    exit_with_parent(lambda: os._exit(0))
+    try:
+        from helpers.browser.warm import Lost, Session, Warm
+
+        warm = Warm(page_port)
+    except Exception as error:
+        traceback.print_exc()
+        text = str(error) if isinstance(error, FileNotFoundError) else f"Chromium did not start: {error}"
+        connection.send({"failed": text.strip().splitlines()[0]})
+        return
+    connection.send({"ready": os.getpid()})
+    sessions: dict[int, Session] = {}
+    while True:
+        try:
+            kind, session_id, *arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            if kind == "drop":
+                if session_id in sessions:
+                    sessions.pop(session_id).close()
+                answer = {}
+            else:
+                session = sessions.setdefault(session_id, Session(warm))
+                answer = session.reset(*arguments) if kind == "reset" else session.step(*arguments)
+        except Lost as lost:
+            answer = {"lost": str(lost)}
+        except Exception as error:
+            traceback.print_exc()
+            answer = {"lost": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
+        connection.send(answer)
+
+
+if __name__ == "__main__":
+    threading.current_thread().name = "worker"
+    main(int(sys.argv[1]), int(sys.argv[2]))
