@@ -1,0 +1,77 @@
+"""Agents without a model: the baselines that a trained policy has to beat, and a script that shows what a task takes."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from helpers.actions import format_action, parse_action
+from helpers.episodes import Episode, Turn
+from helpers.prompts import page_lines
+from helpers.rollouts import EpisodeSpec
+
+Agent = Callable[[Any, int], str]  # (observation, turn) -> action
+
+
+def random_agent(seed: int = 0) -> Agent:
+    """Clicks an element at random among those that can be clicked; types nothing."""
+    draw = random.Random(seed)
+
+    def act(observation: Any, turn: int) -> str:
+        bids = [e.bid for e in observation.elements if e.clickable] or [e.bid for e in observation.elements]
+        return format_action("click", draw.choice(bids)) if bids else "noop(500)"
+
+    return act
+
+
+def first_button_agent(observation: Any, turn: int) -> str:
+    """Clicks the first button of the page, always."""
+    buttons = [e.bid for e in observation.elements if e.role in ("button", "link", "tab", "radio", "checkbox")]
+    return format_action("click", buttons[0]) if buttons else "noop(500)"
+
+
+def text_match_agent(observation: Any, turn: int) -> str:
+    """Clicks the element that the goal names: words in quotes first, then the longest name that the goal contains. In a
+    page with a text field it types the first quoted words, then presses the button that submits."""
+    goal = observation.goal
+    quoted = re.findall(r'"([^"]+)"', goal)
+    fields = [e for e in observation.elements if e.role == "textbox"]
+    if fields and quoted and turn < min(len(fields), len(quoted)):
+        return format_action("fill", fields[turn].bid, quoted[turn])
+    named = [e for e in observation.elements if e.name and e.role not in ("RootWebArea", "StaticText")]
+    wanted = [e for e in named if e.name in quoted] or [e for e in named if e.name.lower() in (q.lower() for q in quoted)]
+    wanted = wanted or sorted((e for e in named if e.name.lower() in goal.lower()), key=lambda e: -len(e.name))
+    if fields or (turn and not quoted):
+        wanted = [e for e in named if e.role == "button"] or wanted
+    return format_action("click", wanted[0].bid) if wanted else first_button_agent(observation, turn)
+
+
+def play_agent(agent: Agent, specs: Sequence[EpisodeSpec], clients: Sequence[Any], max_turns: int = 3,
+               screenshots: bool = False) -> list[Episode]:
+    """Play every episode of ``specs`` with an agent; the same `Episode`s as `helpers.rollouts.play_episodes`, without tokens."""
+    free = list(clients)
+
+    def play(spec: EpisodeSpec) -> Episode:
+        client, episode = free.pop(), Episode(spec.task, spec.seed)
+        try:
+            seen = client.reset(spec.task, spec.seed, screenshot=screenshots)
+            episode.goal = seen.goal
+            while not (seen.done or seen.infrastructure_error) and len(episode.turns) < max_turns:
+                action = agent(seen, len(episode.turns))
+                parsed = parse_action(action)
+                box = next((e.box for e in seen.elements if parsed.args and e.bid == parsed.args[0]), None)
+                turn = Turn(page_lines(seen.axtree_txt, seen.goal), action, parsed, screenshot=seen.screenshot, box=box)
+                seen = client.step(action, screenshot=screenshots)
+                turn.reward, turn.error = seen.reward, seen.error
+                episode.turns.append(turn)
+            episode.last_screenshot = seen.screenshot
+            episode.reward = None if seen.infrastructure_error else float(seen.reward or 0.0)
+            episode.raw_reward, episode.infrastructure_error = seen.raw_reward, seen.infrastructure_error
+            episode.ended = seen.ended or "turn_limit"
+            return episode
+        finally:
+            free.append(client)
+
+    with ThreadPoolExecutor(max_workers=len(clients)) as threads:
+        return list(threads.map(play, specs))

@@ -1,0 +1,109 @@
+"""Held-out evaluation: strict success with an interval, failure kinds, and infrastructure failures counted apart."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.episodes import Episode
+from helpers.generation import Generator
+from helpers.rollouts import RolloutConfig, play_episodes
+from helpers.tasks import TEST_SEEDS, specs
+
+MAX_INFRASTRUCTURE_RATE = 0.01
+
+
+def wilson_interval(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """95 % score interval of a proportion (Wilson 1927); (0, 1) for n = 0."""
+    if n == 0:
+        return 0.0, 1.0
+    p = successes / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass
+class Evaluation:
+    """The outcome of an evaluation. Episodes that the infrastructure ended are in ``failed_infrastructure`` only."""
+
+    name: str
+    episodes: list[Episode]
+
+    @property
+    def scored(self) -> list[Episode]:
+        return [e for e in self.episodes if e.reward is not None]
+
+    @property
+    def n(self) -> int:
+        return len(self.scored)
+
+    @property
+    def failed_infrastructure(self) -> int:
+        return len(self.episodes) - self.n
+
+    @property
+    def valid(self) -> bool:
+        """False where more than 1 % of the episodes were lost to the infrastructure: the number is then no result."""
+        return self.failed_infrastructure <= MAX_INFRASTRUCTURE_RATE * len(self.episodes)
+
+    @property
+    def successes(self) -> int:
+        return sum(e.solved for e in self.scored)
+
+    @property
+    def success(self) -> float:
+        return self.successes / self.n if self.n else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson_interval(self.successes, self.n)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many answers there were of each kind, see `helpers.actions.KINDS`."""
+        return dict(Counter(kind for e in self.scored for kind in e.kinds))
+
+    @property
+    def mean_turns(self) -> float:
+        """Mean number of turns of the solved episodes; nan where none was solved."""
+        turns = [len(e.turns) for e in self.scored if e.solved]
+        return sum(turns) / len(turns) if turns else math.nan
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of a result row, ready for JSON."""
+        low, high = self.interval
+        return {"name": self.name, "tasks": sorted({e.task for e in self.episodes}), "n": self.n, "successes": self.successes,
+                "success": round(self.success, 4), "low": round(low, 4), "high": round(high, 4), "kinds": self.kinds,
+                "failed_infrastructure": self.failed_infrastructure, "valid": self.valid}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        text = f"{self.name}: {100 * self.success:.0f} % solved [{100 * low:.0f}, {100 * high:.0f}], n = {self.n}"
+        if self.failed_infrastructure:
+            text += f", {self.failed_infrastructure} episodes lost to the infrastructure"
+        return text if self.valid else text + " - INVALID: more than 1 % were lost"
+
+
+def evaluate(name: str, task: str, n: int, clients: Sequence[Any], generator: Generator, tokenizer: Any,
+             config: RolloutConfig, seeds: range = TEST_SEEDS,
+             progress: Callable[[int, int], None] | None = None) -> Evaluation:
+    """Play ``n`` episodes of a task on ``seeds`` (the test seeds by default); one answer each, at the config's temperature."""
+    return Evaluation(name, play_episodes(specs(task, seeds, n), clients, generator, tokenizer, config, progress))
+
+
+def difference(before: Evaluation, after: Evaluation) -> dict[str, float]:
+    """Change in success on the seeds that both played, with a 95 % interval for paired proportions (normal approximation).
+
+    Keys: change, low, high, n, gained (solved only after), lost (solved only before).
+    """
+    first = {(e.task, e.seed): e.solved for e in before.scored}
+    pairs = [(first[e.task, e.seed], e.solved) for e in after.scored if (e.task, e.seed) in first]
+    n = len(pairs)
+    gained, lost = sum(b < a for b, a in pairs), sum(b > a for b, a in pairs)
+    if n == 0:
+        return {"change": math.nan, "low": math.nan, "high": math.nan, "n": 0, "gained": 0, "lost": 0}
+    change = (gained - lost) / n
+    half = 1.96 * math.sqrt(max(0.0, (gained + lost) / n - change**2) / n)
+    return {"change": change, "low": change - half, "high": change + half, "n": n, "gained": gained, "lost": lost}

@@ -1,0 +1,71 @@
+"""Self-checks of the exercises: ``check("1.1", my_function)`` prints todo, try again or ok, and never stops a notebook."""
+
+import copy
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from helpers.actions import parse_action
+
+
+def check(number: str, answer: Callable | None) -> None:
+    """Print "todo" where ``answer`` only ever returns None, "try again" with the case that fails, or "ok"."""
+    results: list[Any] = []
+
+    def call(*arguments: Any) -> Any:
+        results.append(answer(*copy.deepcopy(arguments)))
+        return results[-1]
+
+    try:
+        problem = CHECKS[number](call) if answer is not None else ""
+    except (Exception, SystemExit) as error:  # whatever a learner's function does, the notebook runs on
+        results.append(error)
+        problem = f"{type(error).__name__}: {error}"
+    todo = all(result is None for result in results)
+    print(f"Exercise {number}: " + ("todo" if todo else f"try again. {problem}" if problem else "ok"))
+
+
+def compare(*cases: tuple) -> Callable[[Callable], str]:
+    """A check that calls with the arguments of each case and wants its last entry back. All cases are called, so that an
+    answer that is always None is seen as not yet written."""
+    return lambda call: next((f"For {', '.join(map(repr, args))} the answer is {wanted!r}, not {got!r}." for args, wanted, got
+                              in [(args, wanted, call(*args)) for *args, wanted in cases] if repr(got) != repr(wanted)), "")
+
+
+class _Element(SimpleNamespace):
+    def __repr__(self) -> str:
+        return f"[{self.bid}] {self.role} {self.name!r}" + " checked" * (self.value == "true")
+
+
+def page(goal: str, *lines: str, checked: tuple[str, ...] = ()) -> SimpleNamespace:
+    """A small observation from lines such as "13 button Yes"; ``checked``: the bids whose value is "true"."""
+    return SimpleNamespace(goal=goal, elements=[_Element(bid=bid, role=role, name=name, value=str(bid in checked).lower())
+                                                for bid, role, name in (line.split(" ", 2) for line in lines)])
+
+
+def _worked_example(call: Callable) -> str:
+    goal, lines, answer = call() or ("", "", "")
+    parsed, wanted = parse_action(answer, set(re.findall(r"^\[(\w+)\]", lines, re.MULTILINE))), re.search(r'"([^"]+)"', goal)
+    if not parsed.ok:
+        return f"Of {answer!r} the parser says {parsed.kind}: {parsed.reason}."
+    if parsed.name != "select_option" or not wanted or wanted[1] not in parsed.args[1]:
+        return "The answer must be a select_option that chooses the text in double quotes of the goal."
+    return "" if re.search(rf"^\[{parsed.args[0]}\] combobox", lines, re.M) else "The answer must act on a combobox of the page."
+
+
+_FIND = page("", "13 checkbox Yes", "14 button yes", "15 button Yes", "16 button No").elements
+_BOXES = ("18 checkbox JE4O", "21 checkbox 1lA", "23 checkbox Qd", "24 button Submit")
+_GOAL = "Select 1lA, Qd and click Submit."
+# Exercise -> function that calls the learner's function and returns what is wrong with it, or an empty string.
+CHECKS: dict[str, Callable[[Callable], str]] = {
+    "1.1": compare((_FIND, "button", "Yes", "15"), (_FIND, "button", "No", "16"), (_FIND, "checkbox", "Yes", "13"),
+                   (_FIND, "button", "yes", "14"), (_FIND, "link", "Yes", None)),
+    "1.2": compare((page(_GOAL, *_BOXES), 0, "click('21')"), (page(_GOAL, *_BOXES, checked=("21",)), 1, "click('23')"),
+                   (page(_GOAL, *_BOXES, checked=("21", "23")), 2, "click('24')"),
+                   (page("Select nothing and click Submit.", *_BOXES), 0, "click('24')")),
+    "2.1": compare(("click('13')", "13"), ("click('7')", "7"), (' click("13") ', "13"), ("click(13)", None),
+                   ("Sure! click('13')", None), ("click('13'), click('14')", None), ("click('13')\nGoal: x", None),
+                   ("dblclick('13')", None), ("click('')", None), ("", None)),
+    "2.2": _worked_example,
+}

