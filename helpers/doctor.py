@@ -13,7 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REINSTALL = "run `make distclean setup`"
-SENTENCES = (RuntimeError, FileNotFoundError)  # raised by a check: the cause and the next step, in one sentence
 
 
 def version_of(package: str) -> str:
@@ -46,10 +45,9 @@ def check_space() -> str:
     import psutil
 
     disk, memory = shutil.disk_usage(ROOT).free / 2**30, psutil.virtual_memory().available / 2**30
-    said = f"{disk:.1f} GiB of disk and {memory:.1f} GiB of memory are free"
     if disk < 2 or memory < 4:
-        raise RuntimeError(f"{said}, a run needs 2 and 4: run `make clean`, or close other programs.")
-    return said
+        raise RuntimeError(f"{disk:.1f} GiB of disk and {memory:.1f} of memory are free, a run needs 2 and 4: make room.")
+    return f"{disk:.1f} GiB of disk and {memory:.1f} GiB of memory are free"
 
 
 def check_chromium() -> str:
@@ -59,8 +57,8 @@ def check_chromium() -> str:
 
     path, root = find_chromium(), hasattr(os, "geteuid") and os.geteuid() == 0
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if root else [])
-        return f"{browser.version}, {path}"
+        version = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"] if root else []).version
+    return f"{version}, {path}"
 
 
 def check_server() -> str:
@@ -94,8 +92,8 @@ def check_generator() -> str:
     done = subprocess.run([sys.executable, "-c", "import vllm; from vllm import LLM; print(vllm.__version__)"],
                           capture_output=True, text=True)
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]
-        raise RuntimeError(f"vLLM does not import ({said}): {REINSTALL}, or set COURSE_GENERATOR=transformers.")
+        raise RuntimeError(f"vLLM does not import ({(done.stderr.strip().splitlines() or ['it crashed'])[-1][:200]}): "
+                           f"{REINSTALL}, or set COURSE_GENERATOR=transformers.")
     return f"vLLM {done.stdout.split()[-1]}"
 
 
@@ -113,7 +111,7 @@ def main(names: list[str]) -> int:
             said = checks[name]()
         except Exception as error:  # one line each, and the next check still runs
             said, mark, failed = " ".join(str(error).split())[:400], "FAIL", failed + 1
-            said += "" if isinstance(error, SENTENCES) else f" ({type(error).__name__}); {REINSTALL}."
+            said += "" if isinstance(error, (RuntimeError, FileNotFoundError)) else f" ({type(error).__name__}); {REINSTALL}."
         print(f"  {mark:<5}{name:<10}{said}  ({time.monotonic() - started:.1f} s)", flush=True)
     return 1 if failed else 0
 

@@ -141,6 +141,8 @@ def check_rollout(rollout: dict[str, list], group_size: int) -> None:
     ``rollout``: columns prompt_ids, completion_ids, env_mask, logprobs, task, seed, each with one entry per sample, the
     samples of a group next to each other.
     """
+    if missing := {"prompt_ids", "completion_ids", "env_mask", "logprobs", "task", "seed"} - set(rollout):
+        raise RolloutError(f"These columns are missing: {', '.join(sorted(missing))}.")
     lengths = {key: len(column) for key, column in rollout.items()}
     if len(set(lengths.values())) != 1:
         raise RolloutError(f"Every column needs one entry per sample, but the lengths are {lengths}.")

@@ -54,6 +54,18 @@ def _worked_example(call: Callable) -> str:
     return "" if re.search(rf"^\[{parsed.args[0]}\] combobox", lines, re.M) else "The answer must act on a combobox of the page."
 
 
+def _one_task(call: Callable) -> str:
+    specs = [(spec.task, spec.seed) for spec in call("click-tab", range(40, 60), 3, 2) or []]
+    if len(specs) != 6:
+        return f"3 groups of 2 are 6 episodes, not {len(specs)}."
+    groups = [specs[i:i + 2] for i in range(0, 6, 2)]
+    if any(a != b for a, b in groups):
+        return f"The members of a group share task and seed and stand side by side: {specs}."
+    if {seed for _, seed in specs} - set(range(40, 60)) or {task for task, _ in specs} != {"click-tab"}:
+        return f"The task and the seeds are those that were given: {specs}."
+    return "" if len(set(specs)) == 3 else "Different groups get different seeds."
+
+
 _FIND = page("", "13 checkbox Yes", "14 button yes", "15 button Yes", "16 button No").elements
 _BOXES = ("18 checkbox JE4O", "21 checkbox 1lA", "23 checkbox Qd", "24 button Submit")
 _GOAL = "Select 1lA, Qd and click Submit."
@@ -62,10 +74,23 @@ CHECKS: dict[str, Callable[[Callable], str]] = {
     "1.1": compare((_FIND, "button", "Yes", "15"), (_FIND, "button", "No", "16"), (_FIND, "checkbox", "Yes", "13"),
                    (_FIND, "button", "yes", "14"), (_FIND, "link", "Yes", None)),
     "1.2": compare((page(_GOAL, *_BOXES), 0, "click('21')"), (page(_GOAL, *_BOXES, checked=("21",)), 1, "click('23')"),
-                   (page(_GOAL, *_BOXES, checked=("21", "23")), 2, "click('24')"),
+                   (page(_GOAL, *_BOXES, checked=("21", "23")), 2, "click('24')"), (page(_GOAL, *_BOXES), 1, "click('21')"),
                    (page("Select nothing and click Submit.", *_BOXES), 0, "click('24')")),
     "2.1": compare(("click('13')", "13"), ("click('7')", "7"), (' click("13") ', "13"), ("click(13)", None),
                    ("Sure! click('13')", None), ("click('13'), click('14')", None), ("click('13')\nGoal: x", None),
                    ("dblclick('13')", None), ("click('')", None), ("", None)),
     "2.2": _worked_example,
+    "3.1": compare(([0, 0, 1, 1], [1, 1]), ([0, 1, 1, 2, 2, 1], [1, 1, 0, 0, 1]), ([0, 0, 1, 2, 1, 2, 2], [1, 0, 1])),
+    "3.2": _one_task,
+    "4.1": compare(([1.0, 0.0, 0.0, 1.0], [0.5, -0.5, -0.5, 0.5]), ([1.0, None, 0.0], [0.5, 0.0, -0.5]),
+                   ([0.0, 0.0], [0.0, 0.0]), ([None, None], [0.0, 0.0]), ([1.0, 0.0, 0.0, 0.0], [0.75, -0.25, -0.25, -0.25])),
+    "4.2": compare(([1.0, 1.0, 0.0, None], [[1.0], [0.0, 0.0, 1.0], [0.0, 0.0], [None]], [1.0, 0.5, 0.0, None])),
+    "4.3": compare((1.0, 2.0, 0.25, 2.0), (1.5, 2.0, 0.25, 2.5), (0.5, 2.0, 0.25, 1.0), (1.5, -2.0, 0.25, -3.0),
+                   (0.5, -2.0, 0.25, -1.5)),
+    "5.1": compare(([False, False, True], [True, False, False], (1, 1)), ([False] * 4, [True] * 4, (4, 0)),
+                   ([True], [True], (0, 0)), ([False, True, True], [True, False, False], (1, 2))),
+    "5.2": compare((8, 4.0, 60, 105), (1, 7.0, 0, 8), (1, 5.0, 90, 0), (2, 30.0, 15, 3)),
+    "6.1": compare((576, 1536, 16, 33792), (10, 10, 1, 20), (64, 32, 4, 384)),
+    "6.2": compare((["q_proj", "w1"], {"q_proj", "k_proj"}, ["w1"]), (["q_proj"], {"q_proj"}, []),
+                   (["w2", "w1"], set(), ["w1", "w2"])),
 }

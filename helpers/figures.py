@@ -2,7 +2,9 @@
 Each returns a ``Figure``; `show` makes it a small picture with alt text. Colours: Okabe-Ito."""
 
 import base64
+import html
 import io
+import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image as Pictures
 
 from helpers.evaluation import wilson_interval
+from helpers.rewards import EPSILON, group_advantages, no_signal_probability
 
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"
 COLOURS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK)
@@ -85,8 +88,9 @@ def episode_strip(episode: Any, title: str, columns: int = 5) -> Any:
 
 def gallery(seen: list[Any], columns: int, title: str, field: str = "task") -> Any:
     """The pages of many observations: above each its task (or another ``field``), below it the start of the goal."""
-    goal = {id(o): "\n".join(textwrap.wrap(textwrap.shorten(o.goal, 60, placeholder=" …"), 30)) for o in seen}
-    return page_grid([(o.screenshot, None, str(getattr(o, field)), goal[id(o)]) for o in seen], columns, title)
+    goals = ["\n".join(textwrap.wrap(textwrap.shorten(o.goal, 60, placeholder=" …"), 30)) for o in seen]
+    names = [f"{field} {getattr(o, field)}".removeprefix("task ") for o in seen]
+    return page_grid([(o.screenshot, None, n, g) for o, n, g in zip(seen, names, goals, strict=True)], columns, title)
 
 
 def write_gif(episode: Any, path: Path | str, alt: str, milliseconds: int = 1100) -> HTML:
@@ -109,3 +113,88 @@ def rates(groups: dict[str, dict[str, tuple[int, int]]], title: str, label: str 
     axes.set(yticks=range(len(groups)), yticklabels=groups, ylim=(len(groups) - 0.5, -0.5), xlim=(-2, 102), xlabel=label)
     figure.legend(loc="outside lower center", ncols=len(series), frameon=False, fontsize=8)
     return axes.set_title(title).figure
+
+
+def training_curves(runs: dict[str, list[dict[str, float]]], title: str) -> Any:
+    """Mean reward of each update (dots) and of the last ten (line), for each run of `helpers.training.read_metrics`."""
+    figure, axes = new_figure(6.6, 2.9)
+    for i, (name, rows) in enumerate(runs.items()):
+        x, y = [row["update"] for row in rows], [row["reward"] for row in rows]
+        axes.plot(x, y, ".", color=COLOURS[i], alpha=0.25, markersize=4)
+        smooth = [sum(y[max(0, k - 9):k + 1]) / len(y[max(0, k - 9):k + 1]) for k in range(len(y))]
+        axes.plot(x, smooth, color=COLOURS[i], linestyle=LINES[i % 4], label=name)
+    axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03))
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    return axes.set_title(title).figure
+
+
+def answer_kinds(rows: list[dict[str, float]], kinds: tuple[str, ...], title: str) -> Any:
+    """Share of each kind of answer over the updates of a run, stacked."""
+    figure, axes = new_figure(6.6, 2.7)
+    total = [sum(row[kind] for kind in kinds) or 1 for row in rows]
+    shares = [[100 * row[kind] / n for row, n in zip(rows, total, strict=True)] for kind in kinds]
+    axes.stackplot([row["update"] for row in rows], *shares, labels=kinds, colors=[GREEN, BLACK, ORANGE, SKY, VERMILLION, PURPLE])
+    axes.set(xlabel="update", ylabel="share of answers (%)", ylim=(0, 100))
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
+    return axes.set_title(title).figure
+
+
+OWNERS = {"prompt": ("#e8e8e8", "none"), "policy": ("#f6c667", "underline solid"), "environment": ("#bfe3f7", "underline dotted")}
+
+
+def ledger_html(tokenizer: Any, ledger: Any, shorten: int = 48) -> HTML:
+    """The ledger token by token: background and underline say who wrote a token, the tooltip has its id and logprob. Of a
+    longer prompt only the last ``shorten`` tokens are shown."""
+    names = list(OWNERS)
+    style = {name: f"background:{colour};text-decoration:{line};color:black" for name, (colour, line) in OWNERS.items()}
+    first = max(0, ledger.prompt_length - shorten)
+    spans = [f"<i>… {first} tokens …</i> "] if first else []
+    for token, owner, logprob in list(zip(ledger.ids, ledger.owner, ledger.logprobs, strict=True))[first:]:
+        text = html.escape(tokenizer.decode([token])).replace("\n", "↵<br>").replace(" ", "&nbsp;")
+        tip = f"id {token}" + (f", logprob {logprob:.2f}" if names[owner] == "policy" else "")
+        spans.append(f'<span title="{tip}" style="{style[names[owner]]};margin-right:1px">{text or "∅"}</span><wbr>')
+    counts = " · ".join(f'<span style="{style[name]}">&nbsp;{name}: {ledger.owner.count(i)} tokens&nbsp;</span>'
+                        for i, name in enumerate(names))
+    return HTML(f'<p>{counts}</p><div style="font-family:monospace;font-size:12px;line-height:1.7">{"".join(spans)}</div>')
+
+
+def advantages_figure(episodes: list[Any], rewards: list[float], advantages: list[float], title: str) -> Any:
+    """A group side by side: above the page that its first answer met and the box it hit, below its reward and advantage."""
+    figure, axes = new_figure(1.8 * len(episodes), 3.6, 2, len(episodes))
+    limit = 1.25 * max(1.0, *map(abs, advantages), *map(abs, rewards))
+    for i, (episode, reward, advantage) in enumerate(zip(episodes, rewards, advantages, strict=True)):
+        page, _, _, label = frames(episode)[0]
+        draw_page(axes[0, i], page, {"": episode.turns[0].box})
+        axes[0, i].set_title(f"rollout {i + 1}", fontsize=8)
+        axes[0, i].set_xlabel(label.split("\n")[0] + f"\nend: {episode.ended}", fontsize=7)
+        bars = axes[1, i].bar(["reward", "advantage"], [reward, advantage], color=[SKY, GREEN if advantage >= 0 else VERMILLION],
+                              hatch=["", "" if advantage >= 0 else "//"])
+        axes[1, i].bar_label(bars, fmt="%+.2f", fontsize=7, padding=2)
+        axes[1, i].axhline(0, color=BLACK, linewidth=0.8)
+        axes[1, i].set(ylim=(-limit, limit), yticks=[] if i else [-1, 0, 1], ylabel="" if i else "value (no unit)")
+        axes[1, i].tick_params(axis="x", labelsize=7)
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def advantage_curves(settings: list[tuple[int, float, str]], title: str) -> Any:
+    """For each (group size, success rate, scaling): the advantage of a solved and of a failed rollout by how many of the
+    group are solved; the size of a point is how often that happens, the grey points at the ends teach nothing."""
+    figure, row = new_figure(max(3.2, 2.4 * len(settings)), 2.9, 1, len(settings))
+    limit = 1.15 * max(math.sqrt(size) for size, *_ in settings)
+    for axes, (size, rate, scale) in zip(getattr(row, "flat", [row]), settings, strict=True):
+        silent = no_signal_probability(rate, size)
+        batch_std = math.sqrt(rate * (1 - rate))
+        for k in range(size + 1):
+            rewards, often = [1.0] * k + [0.0] * (size - k), math.comb(size, k) * rate**k * (1 - rate) ** (size - k)
+            values = group_advantages(rewards, size, "group" if scale == "group" else "none")
+            values = [v / (batch_std + EPSILON) for v in values] if scale == "batch" else values
+            for value, colour, marker, present in ((values[0], GREEN, "o", k > 0), (values[-1], VERMILLION, "s", k < size)):
+                if present:
+                    axes.scatter(k, value, 6 + 500 * often, colour if 0 < k < size else "#999999", marker, alpha=0.8)
+        axes.axhline(0, color=BLACK, linewidth=0.8)
+        axes.set(xlabel="rollouts solved in the group", ylabel="advantage (no unit)", xticks=range(0, size + 1, -(-size // 8)))
+        axes.set(ylim=(-limit, limit))
+        axes.set_title(f"G = {size}, p = {rate:.2f}, {scale}\nno signal: {100 * silent:.0f} %", fontsize=8)
+    figure.suptitle(title, fontsize=9)
+    return figure

@@ -32,7 +32,7 @@ class GenerationError(RuntimeError):
     """The generator cannot be had; the message is one sentence with the next step."""
 
 
-def _common_prefix(prompts: list[tuple[int, ...]]) -> int:
+def common_prefix(prompts: list[tuple[int, ...]]) -> int:
     """How many tokens all prompts share, one less than the shortest at most (its last token has to be computed anew)."""
     shortest = min(map(len, prompts)) - 1
     first, last = min(prompts), max(prompts)  # the two that differ earliest, as in a dictionary
@@ -69,7 +69,7 @@ class TransformersGenerator:
 
         unique = list(dict.fromkeys(prompts)) if self.shares_prefix else prompts
         device = self.model.device
-        shared = _common_prefix(unique) if self.shares_prefix and len(unique) > 1 else 0
+        shared = common_prefix(unique) if self.shares_prefix and len(unique) > 1 else 0
         cache = None
         if shared:
             cache = self.model(torch.tensor([unique[0][:shared]], device=device), use_cache=True, logits_to_keep=1)
@@ -201,7 +201,7 @@ def start_vllm(path: str, dtype: str = "float32", max_model_len: int = 2048, gpu
 
         return VLLMGenerator(LLM(model=path, dtype=dtype, max_model_len=max_model_len, gpu_memory_utilization=gpu_memory,
                                  max_num_seqs=64, max_num_batched_tokens=4096, logprobs_mode="processed_logprobs",
-                                 enforce_eager=not _has_gpu()))
+                                 enforce_eager=not _has_gpu(), use_tqdm_on_load=False))
     except Exception as error:
         raise GenerationError(f"vLLM did not start ({str(error).splitlines()[0][:160]}): set COURSE_GENERATOR=transformers to "
                               "go on without it.") from error

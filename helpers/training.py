@@ -25,7 +25,7 @@ from helpers.actions import KINDS
 from helpers.browser import BrowserServerError, list_tasks, start_browser_server
 from helpers.episodes import Episode, write_episodes
 from helpers.evaluation import Evaluation, difference, evaluate
-from helpers.generation import GenerationError, prepare_vllm
+from helpers.generation import GenerationError, common_prefix, prepare_vllm
 from helpers.policies import Policy, PolicyError, load_policy, lora_targets, quiet_transformers
 from helpers.profiles import Profile, ProfileError, check_fits, get_profile
 from helpers.rewards import strict_success
@@ -33,35 +33,44 @@ from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func, trai
 from helpers.tasks import TRAIN_SEEDS, rollout_config
 
 ATTENTION_ONLY = {"llama", "qwen2", "qwen3"}
+MAX_PACKED = 4_096  # tokens
 
 
-def _pack_group(prompt: list[int], completions: list[list[int]]) -> tuple[list[int], list[int], list[int], Any]:
-    """Lay out a prompt once and its completions behind it.
+def _pack_tree(groups: list[tuple[list[int], list[list[int]]]]) -> tuple[list[int], list[int], list[int], Any]:
+    """Lay out groups of (prompt, completions) as one sequence in which nothing that is shared stands twice.
 
-    Each completion is a branch that starts with its own copy of the prompt's last token (whose successor differs from branch
-    to branch). Returns ids, positions, targets (-100 where nothing is scored) and the boolean attention mask (L, L): a token
-    sees the prompt and what came before it in its own branch.
+    First comes what all prompts begin with (the trunk), then, group by group, the rest of its prompt (the stem) and one branch
+    per completion. A branch starts with its own copy of the prompt's last token, whose successor differs from branch to branch.
+    Returns ids, positions, targets (-100 where nothing is scored) and the boolean attention mask (L, L): a token sees the
+    trunk, its own stem, and what came before it in its own branch, exactly what it sees in a sequence of its own.
     """
-    ids, positions, targets = list(prompt[:-1]), list(range(len(prompt) - 1)), [-100] * (len(prompt) - 1)
-    shared = len(ids)
-    branches = [(prompt[-1:] + completion)[:-1] for completion in completions]
-    length = shared + sum(map(len, branches))
+    prompts = [tuple(prompt) for prompt, _ in groups]
+    shared = common_prefix(prompts)
+    length = shared + sum(len(prompt) - 1 - shared + sum(map(len, completions)) for prompt, completions in groups)
+    ids, positions, targets = list(prompts[0][:shared]), list(range(shared)), [-100] * shared
     sees = torch.zeros(length, length, dtype=torch.bool)
-    sees[:, :shared] = True
+    sees[shared:, :shared] = True
+
+    def add(tokens: list[int], wanted: list[int], first: int) -> slice:
+        """Append a causal piece at position ``first``; returns where it stands."""
+        here = slice(len(ids), len(ids) + len(tokens))
+        ids.extend(tokens), targets.extend(wanted), positions.extend(range(first, first + len(tokens)))
+        sees[here, here] = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
+        return here
+
     sees[:shared, :shared] = torch.ones(shared, shared, dtype=torch.bool).tril()
-    for branch, completion in zip(branches, completions, strict=True):
-        start, n = len(ids), len(branch)
-        ids += branch
-        positions += range(shared, shared + n)
-        targets += completion
-        sees[start:start + n, start:start + n] = torch.ones(n, n, dtype=torch.bool).tril()
+    for prompt, completions in groups:
+        stem = add(prompt[shared:-1], [-100] * (len(prompt) - 1 - shared), shared)
+        for completion in completions:
+            branch = add(prompt[-1:] + completion[:-1], completion, len(prompt) - 1)
+            sees[branch, stem] = True
     return ids, positions, targets, sees
 
 
 class BrowserGRPOTrainer(GRPOTrainer):
     """`GRPOTrainer` with three additions, none of which changes the loss:
 
-    - a prompt that a group shares goes through the model once, not once per completion (attention-only text models);
+    - what prompts share goes through the model once, not once per completion (attention-only text models);
     - ``sync_weights`` works with vLLM's CPU build;
     - the gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``), with either generator.
     """
@@ -95,27 +104,33 @@ class BrowserGRPOTrainer(GRPOTrainer):
         return result
 
     def _shared_prompt_logps(self, model, input_ids, attention_mask, keep, compute_entropy):
-        """Logprobs and entropies (batch, keep) of the completions, each different prompt computed once."""
+        """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`)."""
         rows = [(ids[:-keep][m[:-keep].bool()].tolist(), ids[-keep:][m[-keep:].bool()].tolist())
                 for ids, m in zip(input_ids, attention_mask, strict=True)]
         groups: dict[tuple[int, ...], list[int]] = {}
         for i, (prompt, _) in enumerate(rows):
             groups.setdefault(tuple(prompt), []).append(i)
         logps, entropies = [None] * len(rows), [None] * len(rows)
-        for prompt, members in groups.items():
-            ids, positions, targets, sees = _pack_group(list(prompt), [rows[i][1] for i in members])
+        chunk: list[tuple[int, ...]] = []
+        for n, prompt in enumerate(groups, start=1):  # the mask grows with the square of the length, so it is bounded
+            chunk.append(prompt)
+            tokens = sum(len(p) + sum(len(rows[i][1]) for i in groups[p]) for p in chunk)
+            if n < len(groups) and tokens < MAX_PACKED:
+                continue
+            members = [i for p in chunk for i in groups[p]]
+            ids, positions, targets, sees = _pack_tree([(list(p), [rows[i][1] for i in groups[p]]) for p in chunk])
             device = input_ids.device
             with self.accelerator.autocast():
                 out = model(input_ids=torch.tensor([ids], device=device), attention_mask=sees[None, None].to(device),
                             position_ids=torch.tensor([positions], device=device), use_cache=False,
                             shift_labels=torch.tensor([targets], device=device), fused_lm_head=True)
-            at = len(prompt) - 1
-            for i in members:
-                n = len(rows[i][1])
-                pad = (0, keep - n)
-                logps[i] = torch.nn.functional.pad(out.log_probs[0, at:at + n], pad)
-                entropies[i] = torch.nn.functional.pad(out.entropy[0, at:at + n], pad)
-                at += n
+            scored = torch.tensor(targets, device=device) != -100
+            sizes = [len(rows[i][1]) for i in members]
+            for i, lp, entropy in zip(members, out.log_probs[0, scored].split(sizes), out.entropy[0, scored].split(sizes),
+                                      strict=True):
+                logps[i] = torch.nn.functional.pad(lp, (0, keep - len(lp)))
+                entropies[i] = torch.nn.functional.pad(entropy, (0, keep - len(lp)))
+            chunk = []
         return torch.stack(logps), torch.stack(entropies) if compute_entropy else None
 
     def _compute_loss(self, model, inputs):
@@ -252,7 +267,7 @@ def _vllm_in_precision(dtype: str) -> Iterator[None]:
     import trl.generation.vllm_generation as module
 
     original = module.LLM
-    extra = {"dtype": dtype} | ({} if torch.cuda.is_available() else {"enforce_eager": True})
+    extra = {"dtype": dtype, "use_tqdm_on_load": False} | ({} if torch.cuda.is_available() else {"enforce_eager": True})
     module.LLM = functools.partial(original, **extra)
     try:
         yield
@@ -315,17 +330,35 @@ def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool
         sync_policy(trainer)
         after = measure("after")
     print(f"\n{after}")
+    times = {"start": ready - started, "training": seconds, "total": time.monotonic() - started}
+    return save_result(folder, trainer, profile, before, after, times, lora)
+
+
+def save_result(folder: Path | str, trainer: BrowserGRPOTrainer, profile: Profile, before: Evaluation, after: Evaluation,
+                seconds: dict[str, float], lora: bool = False) -> dict[str, Any]:
+    """Save the policy (with LoRA: its adapter), the evaluated episodes and ``result.json``; returns that file's content."""
+    folder = Path(folder)
     trainer.save_model(str(folder / "policy"))
-    policy.tokenizer.save_pretrained(folder / "policy")
+    trainer.processing_class.save_pretrained(folder / "policy")
     write_episodes(folder / "before.jsonl", before.episodes)
     write_episodes(folder / "after.jsonl", after.episodes)
+    trainable = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
     result = {"before": before.summary(), "after": after.summary(), "difference": difference(before, after), "lora": lora,
-              "profile": asdict(profile), "seconds": {"start": ready - started, "training": seconds,
-                                                      "total": time.monotonic() - started},
+              "trainable_parameters": trainable, "peak_memory_gb": peak_memory_gb(), "profile": asdict(profile),
+              "seconds": {name: round(value, 1) for name, value in seconds.items()},
               "versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft", "openenv")},
               "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}
     (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     return result
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has used so far: on the GPU where there is one, else RAM (browsers not counted)."""
+    import resource
+
+    if torch.cuda.is_available():
+        return round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)  # Linux counts in kB
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ def show_live(widget: Any, note: str) -> None:
     """Display a widget; where no front end listens (GitHub, an export), the sentence ``note`` stands in its place."""
     bundle = widget._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
-    display({**data, "text/plain": note}, raw=True)
+    display({**data, "text/plain": note, "text/markdown": f"*{note}*"}, raw=True)
 
 
 def drive_browser(client: Any, tasks: Sequence[str], seed: int = 0) -> None:
@@ -56,3 +56,20 @@ def explore_prompt(observation: Any, tokenizer: Any) -> None:
                 "page": w.Checkbox(True, description="page"), "url": w.Checkbox(False, description="url")}
     show_live(w.VBox([w.HBox(list(controls.values())), w.interactive_output(update, controls)]),
               "Run this notebook to choose what the prompt holds here, and to see it change.")
+
+
+def advantage_lab() -> None:
+    """Slide group size, success rate and scaling; see what a solved and a failed rollout are worth."""
+    import ipywidgets as w
+
+    from helpers.figures import advantage_curves, show
+
+    def update(size: int, rate: float, scale: str) -> None:
+        display(show(advantage_curves([(size, rate, scale)], "green: solved, red: failed"),
+                     "advantage of a solved and of a failed rollout by the number solved in the group"))
+
+    controls = {"size": w.IntSlider(8, 2, 32, description="group size"),
+                "rate": w.FloatSlider(value=0.2, min=0.02, max=0.98, step=0.02, description="success rate"),
+                "scale": w.ToggleButtons(options=["group", "batch", "none"], description="scaling")}
+    show_live(w.VBox([*controls.values(), w.interactive_output(update, controls)]),
+              "Run this notebook to move group size, success rate and scaling here; the figure below shows three settings.")

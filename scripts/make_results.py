@@ -1,0 +1,273 @@
+"""Write the measured numbers into README.md and README_zh.md: ``make results``. Nothing between markers is edited by hand.
+
+    python scripts/make_results.py              render both READMEs from recordings/
+    python scripts/make_results.py --baselines  play the agents without a model first, and record what they do
+
+A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
+recordings/<run>/result.json (`helpers.training.train`), recordings/course/times.json (the times.json of a ``make course``),
+recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, and `helpers.profiles`.
+"""
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from helpers.episodes import read_episodes
+from helpers.profiles import PROFILES, Profile, _scaled, predict
+from helpers.rewards import group_advantages
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDINGS = ROOT / "recordings"
+FOUR = RECORDINGS / "four_rollouts" / "episodes.jsonl"
+READMES = {"en": ROOT / "README.md", "zh": ROOT / "README_zh.md"}
+BLOCK = re.compile(r"(<!-- begin (?P<name>[\w:]+) -->)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
+
+# (English, Chinese) for every word that a generated block uses.
+WORDS = {
+    "run": ("Run", "运行"), "task": ("Task", "任务"), "trained": ("Trained", "训练对象"), "seed": ("Seed", "种子"),
+    "updates": ("Updates", "更新次数"), "before": ("Before", "训练前"), "after": ("After", "训练后"),
+    "change": ("Change (points)", "变化（百分点）"), "minutes": ("Training (min)", "训练用时（分钟）"),
+    "all weights": ("all weights", "全部权重"), "LoRA": ("LoRA", "LoRA"), "machine": ("Machine: ", "机器："),
+    "memory peak": ("Memory (GB)", "内存（GB）"),
+    "no runs": ("*No run is recorded yet.*", "*尚无记录的运行。*"),
+    "success": ("Success on held-out seeds, greedy answers, with 95 % intervals. Made by:",
+                "在留出种子上的成功率，贪心解码，附 95 % 区间。所用命令："),
+    "agent": ("Baseline", "基线"), "solved": ("Solved", "成功率"), "random": ("random clicks", "随机点击"),
+    "first_button": ("always the first button", "总是点第一个按钮"), "text_match": ("scripted: text match", "脚本：文本匹配"),
+    "untrained": ("SmolLM2-135M, untrained", "未训练的 SmolLM2-135M"),
+    "no baselines": ("*No baseline is recorded yet.*", "*尚无记录的基线。*"),
+    "total": ("All of it: {total} min in one `make course` after installation, on {machine}.",
+              "合计：安装之后一次 `make course` 用时 {total} 分钟，机器为 {machine}。"),
+    "no times": ("*Not measured yet.*", "*尚未测量。*"),
+    "rollout": ("Rollout", "轨迹"), "what": ("What it did", "做了什么"), "reward": ("Reward", "奖励"),
+    "advantage": ("Advantage", "优势"),
+    "no four": ("*No four rollouts are recorded yet.*", "*尚无记录的四条轨迹。*"),
+    "variable": ("Variable", "变量"), "meaning": ("Meaning", "含义"),
+    "profile": ("Profile", "配置"), "policy": ("Policy", "策略"), "episodes": ("Episodes per update", "每次更新的回合数"),
+    "demo min": ("Minutes (predicted)", "分钟（预测）"),
+    "full min": ("Minutes at full scale (predicted)", "full 规模的分钟（预测）"),
+    "memory": ("Memory, GB (predicted)", "内存，GB（预测）"),
+}
+FIELDS = {
+    "policy": ("the model: a short name, a Hub id or a folder", "模型：短名称、Hub id 或文件夹"),
+    "generator": ("vllm or transformers", "vllm 或 transformers"),
+    "dtype": ("precision of the weights", "权重的精度"),
+    "task": ("MiniWoB++ task, or several with commas", "MiniWoB++ 任务，多个用逗号分隔"),
+    "groups": ("prompts per update", "每次更新的提示数"),
+    "group_size": ("rollouts per prompt", "每个提示的轨迹数"),
+    "updates": ("updates of a run", "一次运行的更新次数"),
+    "learning_rate": ("for all weights", "训练全部权重时"),
+    "lora_learning_rate": ("for LoRA", "训练 LoRA 时"),
+    "lora_rank": ("rank of the adapters", "适配器的秩"),
+    "warmup": ("updates until the learning rate is reached", "学习率预热的更新次数"),
+    "eval_episodes": ("held-out episodes per evaluation", "每次评估的留出回合数"),
+    "probe_episodes": ("episodes of a quick measurement in a notebook", "笔记本中快速测量的回合数"),
+    "workers": ("browser processes (at most one per core)", "浏览器进程数（至多每核一个）"),
+    "clients": ("browser sessions", "浏览器会话数"),
+    "save_every": ("updates between checkpoints", "两次检查点之间的更新次数"),
+    "seed": ("training seed", "训练种子"),
+    "vllm_memory": ("share of the GPU's memory for vLLM", "vLLM 占用的 GPU 内存比例"),
+}
+
+
+@dataclass
+class Run:
+    """A recorded training: its folder in recordings/ and the content of its result.json."""
+
+    folder: Path
+    result: dict
+
+    @property
+    def command(self) -> str:
+        """The command that makes this run: what differs from the profile's own settings is spelt out."""
+        if "command" in self.result:
+            return self.result["command"]
+        profile = self.result["profile"]
+        usual = _scaled(PROFILES[profile["name"]], profile["scale"])
+        skip = ("name", "device", "memory_gb", "workers", "policy", "task", "updates", "seed", "scale")
+        settings = [f"COURSE_{f.name.upper()}={profile[f.name]}" for f in fields(Profile)
+                    if f.name not in skip and f.name in profile and profile[f.name] != getattr(usual, f.name)]
+        settings += [f"COURSE_SCALE={profile['scale']}"] if profile["scale"] != "demo" else []
+        settings += ["make train", f"POLICY={profile['policy']}", f"TASK={profile['task']}", f"UPDATES={profile['updates']}",
+                     f"SEED={profile['seed']}"]
+        return " ".join(settings + (["LORA=1"] if self.result["lora"] else []))
+
+
+def find_runs(recordings: Path = RECORDINGS) -> list[Run]:
+    """Every recorded training: task by task, full before LoRA, by seed."""
+    runs = [Run(path.parent, json.loads(path.read_text())) for path in recordings.glob("*/result.json")]
+    runs = [run for run in runs if "profile" in run.result and "before" in run.result]
+    return sorted(runs, key=lambda r: (r.result["profile"]["task"], r.result["lora"], r.result["profile"]["seed"], r.folder.name))
+
+
+def rate(summary: dict) -> str:
+    """"29 % [21, 39]"."""
+    return f"{100 * summary['success']:.0f} % [{100 * summary['low']:.0f}, {100 * summary['high']:.0f}]"
+
+
+def table(head: list[str], rows: list[list]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def clock(seconds: float) -> str:
+    """125.3 -> "2:05"."""
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02d}"
+
+
+# Each of these returns a block; ``w`` looks up a word in the block's language.
+
+
+def results(w) -> str:
+    runs = find_runs()
+    if not runs:
+        return w("no runs")
+    rows = []
+    for run in runs:
+        r, profile, change = run.result, run.result["profile"], run.result["difference"]
+        rows.append([f"[{run.folder.name}](recordings/{run.folder.name})", profile["task"],
+                     w("LoRA" if r["lora"] else "all weights"), profile["seed"], profile["updates"],
+                     rate(r["before"]), rate(r["after"]),
+                     "{:+d} [{:+d}, {:+d}]".format(*(round(100 * change[k]) for k in ("change", "low", "high"))), change["n"],
+                     f"{r['seconds']['training'] / 60:.1f}", r.get("peak_memory_gb", "–")])
+    head = [w(name) for name in ("run", "task", "trained", "seed", "updates", "before", "after", "change")]
+    head += ["n", w("minutes"), w("memory peak")]
+    commands = "\n".join(dict.fromkeys(run.command for run in runs))
+    machines = sorted({f"{run.result['machine']}; " + ", ".join(f"{k} {v}" for k, v in run.result["versions"].items())
+                       for run in runs})
+    return (f"{table(head, rows)}\n\n{w('success')}\n\n```\n{commands}\n```\n\n"
+            + "\n".join(f"{w('machine')}{machine}" for machine in machines))
+
+
+def baselines(w) -> str:
+    path, runs = RECORDINGS / "baselines" / "result.json", find_runs()
+    if not path.exists():
+        return w("no baselines")
+    recorded = json.loads(path.read_text())
+    rows = [[w(name), summary["tasks"][0], rate(summary), summary["n"]] for name, summary in recorded["agents"].items()]
+    tasks = {row[1] for row in rows}
+    for run in runs:
+        summary = run.result["before"]
+        if run.result["profile"]["policy"] == "smollm2-135m" and summary["tasks"][0] in tasks:
+            rows.append([w("untrained"), summary["tasks"][0], rate(summary), summary["n"]])
+            break
+    return table([w("agent"), w("task"), w("solved"), "n"], rows)
+
+
+def read_times() -> dict:
+    path = RECORDINGS / "course" / "times.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def times(w) -> str:
+    recorded = read_times()
+    if not recorded:
+        return w("no times")
+    return w("total").format(total=clock(sum(n["seconds"] for n in recorded["notebooks"])), machine=recorded["machine"])
+
+
+def one_time(number: str) -> str:
+    found = [n for n in read_times().get("notebooks", []) if n["name"].startswith(number) and not n["error"]]
+    return f"{clock(found[0]['seconds'])} min" if found else "–"
+
+
+def four_rollouts(w) -> str:
+    if not FOUR.exists():
+        return w("no four")
+    episodes = read_episodes(FOUR)
+    advantages = group_advantages([e.reward for e in episodes], len(episodes))
+    rows = []
+    for number, (e, advantage) in enumerate(zip(episodes, advantages, strict=True), 1):
+        did = ", ".join(f"`{turn.parsed.action or turn.parsed.kind}`" for turn in e.turns)
+        rows.append([number, did, f"{e.reward:g}", f"{advantage:+.2f}"])
+    return table([w(name) for name in ("rollout", "what", "reward", "advantage")], rows)
+
+
+def settings(w) -> str:
+    rows = []
+    for name, meaning in FIELDS.items():
+        values = [getattr(profile, name) for profile in PROFILES.values()]
+        shown = [f"{value:g}" if isinstance(value, float) else value for value in values]
+        rows.append([f"`COURSE_{name.upper()}`", meaning[w.language], *shown])
+    return table([w("variable"), w("meaning"), *PROFILES], rows)
+
+
+def predictions(w) -> str:
+    rows = []
+    for name, profile in PROFILES.items():
+        if profile.device == "cpu":  # measured above, and the prediction follows the machine's cores
+            continue
+        demo, full = predict(profile), predict(_scaled(profile, "full"))
+        rows.append([name, profile.policy, profile.updates, profile.batch, f"{demo['minutes']:.0f}", f"{full['minutes']:.0f}",
+                     f"{demo['memory_gb']:.1f}"])
+    return table([w(n) for n in ("profile", "policy", "updates", "episodes", "demo min", "full min", "memory")], rows)
+
+
+BLOCKS = {f.__name__: f for f in (results, baselines, times, four_rollouts, settings, predictions)}
+
+
+def render(text: str, language: str) -> str:
+    """The text of a README with every generated block as the recordings have it. KeyError for a block that is unknown."""
+    column = list(READMES).index(language)
+
+    def w(name: str) -> str:
+        return WORDS[name][column]
+
+    w.language = column
+
+    def fill(match: re.Match) -> str:
+        name = match["name"]
+        body = one_time(name.removeprefix("time:")) if name.startswith("time:") else f"\n\n{BLOCKS[name](w)}\n\n"
+        return f"{match[1]}{body}{match[4]}"
+
+    return BLOCK.sub(fill, text)
+
+
+def record_baselines(task: str) -> None:
+    """Play the agents without a model on the seeds of the evaluation; write recordings/baselines/result.json."""
+    from helpers.agents import first_button_agent, play_agent, random_agent, text_match_agent
+    from helpers.browser import start_browser_server
+    from helpers.evaluation import Evaluation
+    from helpers.profiles import get_profile
+    from helpers.tasks import TEST_SEEDS, specs
+
+    agents = {"random": random_agent(), "first_button": first_button_agent, "text_match": text_match_agent}
+    n, summaries = get_profile().eval_episodes, {}
+    with start_browser_server(workers=2) as server:
+        clients = server.clients(4)
+        for name, agent in agents.items():
+            # One click, as the policy has.
+            evaluation = Evaluation(name, play_agent(agent, specs(task, TEST_SEEDS, n), clients, max_turns=1))
+            summaries[name] = evaluation.summary()
+            print(f"  {evaluation}", flush=True)
+    path = RECORDINGS / "baselines" / "result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"command": "python scripts/make_results.py --baselines", "agents": summaries}, indent=1) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--baselines", action="store_true", help="play and record the agents without a model first")
+    parser.add_argument("--task", default="click-button", help="the task of the baselines")
+    options = parser.parse_args()
+    if options.baselines:
+        record_baselines(options.task)
+    for language, path in READMES.items():
+        old = path.read_text(encoding="utf-8")
+        new = render(old, language)
+        path.write_text(new, encoding="utf-8")
+        print(f"  {path.name}: {'as it was' if new == old else 'updated'}")
+    missing = [name for name, there in (("recordings/<run>/result.json", find_runs()),
+                                        ("recordings/course/times.json", read_times()),
+               ("recordings/baselines/result.json", (RECORDINGS / "baselines").exists()),
+               ("recordings/four_rollouts/episodes.jsonl", FOUR.exists())) if not there]
+    if missing:
+        print(f"  not recorded yet: {', '.join(missing)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What several test files share: the policy, its generator, a browser server, and a trainer with a tiny random model."""
+
+import os
+
+import pytest
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
+
+@pytest.fixture(scope="session")
+def policy():
+    from helpers.policies import load_policy
+
+    return load_policy()
+
+
+@pytest.fixture(scope="session")
+def generator(policy):
+    from helpers.generation import TransformersGenerator
+
+    return TransformersGenerator(policy.model, policy.tokenizer)
+
+
+@pytest.fixture(scope="session")
+def browsers():
+    """Four open sessions of a real browser server."""
+    from helpers.browser import start_browser_server
+
+    with start_browser_server(workers=2, timeout=120) as server:
+        yield server.clients(4)
+
+
+def recomputed_logprobs(model, ids):
+    """Logprob of every token of ``ids`` after the first, under the model: a list of len(ids) with 0.0 in front."""
+    import torch
+
+    with torch.inference_mode():
+        logprobs = model(torch.tensor([ids], device=model.device)).logits[0, :-1].float().log_softmax(-1)
+    return [0.0, *logprobs.gather(1, torch.tensor(ids[1:], device=model.device)[:, None])[:, 0].tolist()]
+
+
+@pytest.fixture
+def tiny_trainer(policy, tmp_path):
+    """A function that makes a trainer around a two-layer Llama with random weights."""
+    import torch
+    from datasets import Dataset
+    from transformers import LlamaConfig, LlamaForCausalLM
+    from trl import GRPOConfig
+
+    from helpers.training import BrowserGRPOTrainer
+
+    def make(cls=BrowserGRPOTrainer, group_size=4, groups=2, rollout_func=None, reward_funcs=(lambda **_: [0.0],), **settings):
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(LlamaConfig(vocab_size=len(policy.tokenizer), hidden_size=32, intermediate_size=64,
+                                             num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                                             initializer_range=0.3, tie_word_embeddings=True))
+        config = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, num_generations=group_size,
+                            per_device_train_batch_size=groups * group_size, gradient_accumulation_steps=1, max_steps=1,
+                            report_to=[], disable_tqdm=True, beta=0.0, shuffle_dataset=False, **settings)
+        return cls(model=model, processing_class=policy.tokenizer, args=config, reward_funcs=list(reward_funcs),
+                   train_dataset=Dataset.from_list([{"prompt": str(i)} for i in range(groups)]), rollout_func=rollout_func)
+
+    return make

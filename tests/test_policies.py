@@ -1,0 +1,67 @@
+"""Policies by name, and LoRA on every linear module of each family."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, Lfm2Config, LlamaConfig
+
+from helpers.policies import LORA_TARGETS, PolicyError, load_policy, lora_coverage, lora_targets, policy_path
+
+
+def shell(config):
+    """A model without weights."""
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+LLAMA = LlamaConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4, vocab_size=64)
+LFM2 = Lfm2Config(hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                  vocab_size=64, layer_types=["conv", "full_attention", "conv", "conv"])
+
+
+@pytest.mark.parametrize("config", [LLAMA, LFM2], ids=lambda config: config.model_type)
+def test_lora_reaches_every_kind_of_linear_module(config):
+    rows = lora_coverage(shell(config), lora_targets(config.model_type))
+    assert rows and all(row["matched"] == row["count"] > 0 for row in rows)
+    assert {row["module"] for row in rows} == set(lora_targets(config.model_type))
+
+
+def test_the_llama_list_misses_most_of_lfm2():
+    rows = {row["module"]: row for row in lora_coverage(shell(LFM2), LORA_TARGETS["llama"])}
+    assert {name for name, row in rows.items() if row["matched"]} == {"q_proj", "k_proj", "v_proj"}
+    assert rows["in_proj"]["count"] == 3 and rows["q_proj"]["count"] == 1  # three convolutions, one attention
+    assert rows["out_proj"]["count"] == 4 and all(rows[name]["count"] == 4 for name in ("w1", "w2", "w3"))
+
+
+def test_peft_agrees_with_the_coverage(policy):
+    """What `lora_coverage` counts is what PEFT wraps."""
+    from peft import LoraConfig, get_peft_model
+
+    for config in (LLAMA, LFM2):
+        model = shell(config)
+        expected = sum(row["matched"] for row in lora_coverage(model, lora_targets(config.model_type)))
+        wrapped = get_peft_model(model, LoraConfig(r=2, target_modules=list(lora_targets(config.model_type))))
+        assert sum(name.endswith(".lora_A.default") for name, _ in wrapped.named_modules()) == expected
+    assert sum(row["count"] for row in lora_coverage(policy.model, lora_targets(policy.family))) == 30 * 7
+
+
+def test_the_default_policy_ends_a_turn_with_the_token_that_its_template_writes(policy):
+    assert policy.tokenizer.decode([policy.tokenizer.eos_token_id]) == "<|im_end|>"
+    text = policy.tokenizer.apply_chat_template([{"role": "assistant", "content": "click('13')"}], tokenize=False)
+    assert text.rstrip().endswith(policy.tokenizer.eos_token)
+    assert policy.model.dtype == torch.float32 and policy.family == "llama"
+
+
+@pytest.mark.parametrize("name", ["smollm9", "/nowhere/weights", "a/b/c"])
+def test_an_unknown_policy_is_named_with_those_that_exist(name):
+    with pytest.raises(PolicyError, match="There is no policy .*smollm2-135m"):
+        load_policy(name)
+
+
+def test_a_folder_and_a_hub_id_are_policies(tmp_path):
+    assert policy_path(str(tmp_path)) == str(tmp_path.resolve())
+    assert policy_path("owner/name") == "owner/name"
+
+
+def test_an_unknown_family_is_named():
+    with pytest.raises(PolicyError, match="'mamba'.*LORA_TARGETS"):
+        lora_targets("mamba")
