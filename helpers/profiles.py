@@ -23,7 +23,8 @@ class ProfileError(ValueError):
 @dataclass(frozen=True)
 class Profile:
     """One machine's settings. An update trains on ``groups`` x ``group_size`` episodes; ``memory_gb`` is what the machine
-    offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA."""
+    offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA; ``entropy``
+    is the weight of the entropy bonus, which keeps a group from answering in one voice."""
 
     name: str
     device: str
@@ -32,18 +33,19 @@ class Profile:
     generator: str = "vllm"
     dtype: str = "float32"
     task: str = "click-button"
-    groups: int = 2
+    groups: int = 4
     group_size: int = 8
-    updates: int = 60
+    updates: int = 32
     learning_rate: float = 2e-5
     lora_learning_rate: float = 4e-4
     lora_rank: int = 16
-    warmup: int = 5
-    eval_episodes: int = 150
+    warmup: int = 2
+    entropy: float = 0.01
+    eval_episodes: int = 100
     probe_episodes: int = 48
     workers: int = 2
-    clients: int = 16
-    save_every: int = 20
+    clients: int = 32
+    save_every: int = 10
     seed: int = 0
     vllm_memory: float = 0.2
     scale: str = "demo"

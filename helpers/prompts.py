@@ -1,7 +1,7 @@
 """From an observation to the text that the policy reads.
 
 The system prompt is generated from `helpers.actions.ACTIONS`, so what it teaches exists. A page is shown as one line per
-element, ``[bid] role 'name'``, taken from BrowserGym's accessibility tree; this works for any OpenEnv BrowserGym server.
+element, ``'name' role bid``, taken from BrowserGym's accessibility tree; this works for any OpenEnv BrowserGym server.
 """
 
 import re
@@ -28,9 +28,11 @@ class WorkedExample:
 
 
 EXAMPLES: dict[str, WorkedExample] = {
-    "button": WorkedExample('Click on the "Yes" button.', "[14] button 'No'\n[27] button 'Yes'", "click('27')"),
-    "field": WorkedExample('Enter "sun" and press Submit.', "[16] textbox ''\n[18] button 'Submit'", "fill('16', 'sun')"),
-    "link": WorkedExample('Click on the link "elit".', "[21] link 'ipsum'\n[35] link 'elit'", "click('35')"),
+    "button": WorkedExample('Click on the "Yes" button.', "'No' button 14\n'Yes' button 27\n'' textbox 29", "click('27')"),
+    "button-2": WorkedExample('Click on the "Save" button.', "'Save' button 31\n'' textbox 33\n'Next' button 35", "click('31')"),
+    "button-3": WorkedExample('Click on the "next" button.',
+                              "'' textbox 12\n'back' button 15\n'next' button 16\n'send' button 19", "click('16')"),
+    "field": WorkedExample('Enter "sun" and press Submit.', "'' textbox 16\n'Submit' button 18", "fill('16', 'sun')"),
 }
 
 
@@ -38,11 +40,12 @@ EXAMPLES: dict[str, WorkedExample] = {
 class PromptConfig:
     """What the prompt holds. ``actions``: the part of the action set that is taught (every action is still accepted);
     ``examples``: names of `EXAMPLES`, each a user and an assistant message before the page; ``page``: show the page's lines;
-    ``url``: show the address."""
+    ``free_text``: with the text that belongs to no element; ``url``: show the address."""
 
     actions: tuple[str, ...] = ("click", "fill", "press", "select_option")
     examples: tuple[str, ...] = ("button",)
     page: bool = True
+    free_text: bool = True
     url: bool = False
 
 
@@ -52,13 +55,14 @@ def system_prompt(config: PromptConfig = PromptConfig()) -> str:
     return "You use a web page. Reply with one action only.\n" + "\n".join(lines)
 
 
-def page_lines(axtree_txt: str, goal: str = "") -> list[str]:
+def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[str]:
     """Reduce BrowserGym's accessibility tree to what a policy needs, one line per element or piece of free text.
 
-    Containers without a name go, so does text that only repeats the goal or the name of the element around it.
+    The name comes first and the bid last: a small policy finds the goal's words and copies what follows them. Containers
+    without a name go, so does text that only repeats the goal, or the name or value of the element around it.
     """
     lines: list[str] = []
-    last_name = None
+    last_name = last_value = None
     flat_goal = " ".join(goal.split())
     for raw in axtree_txt.splitlines():
         match = _NODE.match(raw) or _BARE.match(raw)
@@ -69,14 +73,15 @@ def page_lines(axtree_txt: str, goal: str = "") -> list[str]:
         if role in _HIDDEN:
             continue
         if role == "StaticText":
-            if name and name != last_name and name not in flat_goal:
+            if free_text and name and name not in (last_name, last_value) and name not in flat_goal:
                 lines.append(name)
             continue
         states = " ".join(m[3] or f"{m[1]}={m[2]}" for m in _STATES.finditer(rest) if m[2] != "''")
         if bid is None or (role in _CONTAINERS and not name and "clickable" not in rest):
             continue
-        lines.append(f"[{bid}] {role} '{name}'" + (f" {states}" if states else ""))
-        last_name = name
+        lines.append(f"'{name}' {role} {bid}" + (f" {states}" if states else ""))
+        value = re.search(r"value=['\"](.*?)['\"]", rest)
+        last_name, last_value = name, value and " ".join(value[1].split())
     return lines
 
 
@@ -89,7 +94,7 @@ def observation_text(observation: Any, config: PromptConfig = PromptConfig(), fi
     if config.url:
         parts.append(f"URL: {observation.url}")
     if config.page:
-        parts += ["Page:", *page_lines(observation.axtree_txt, observation.goal)]
+        parts += ["Page:", *page_lines(observation.axtree_txt, observation.goal, config.free_text)]
     return "\n".join(parts)
 
 

@@ -11,6 +11,9 @@ VALIDATION_SEEDS = range(1_000, 2_000)
 TRAIN_SEEDS = range(10_000, 1_000_000)
 
 
+BUTTONS = ("button", "button-2", "button-3")
+
+
 @dataclass(frozen=True)
 class TaskSpec:
     """How a task is played: ``tier`` 1 one click, 2 one click with a choice, 3 several turns with typing."""
@@ -20,7 +23,8 @@ class TaskSpec:
     max_turns: int = 1
     max_tokens: int = 12
     actions: tuple[str, ...] = ("click",)
-    examples: tuple[str, ...] = ("button",)
+    examples: tuple[str, ...] = BUTTONS
+    free_text: bool = False  # show text that belongs to no element
 
 
 TASKS: dict[str, TaskSpec] = {
@@ -29,23 +33,23 @@ TASKS: dict[str, TaskSpec] = {
     "click-dialog": TaskSpec(1, "close the dialog"),
     "click-dialog-2": TaskSpec(2, "press the named button of a dialog"),
     "click-button": TaskSpec(2, "press the named button"),
-    "click-link": TaskSpec(2, "follow the named link"),
     "click-widget": TaskSpec(2, "click a widget of the named kind"),
     "click-tab": TaskSpec(2, "open the numbered tab"),
     "focus-text-2": TaskSpec(2, "focus the field with the given number"),
-    "enter-text": TaskSpec(3, "type a word and submit", 3, 24, ("click", "fill"), ("button", "field")),
+    "enter-text": TaskSpec(3, "type a word and submit", 3, 24, ("click", "fill"), ("button", "field"), True),
     "click-tab-2": TaskSpec(3, "find a link behind one of three tabs", 3, 12),
     "click-option": TaskSpec(3, "choose a radio button and submit", 3, 12),
-    "login-user": TaskSpec(3, "fill in two fields and log in", 4, 24, ("click", "fill"), ("button", "field")),
-    "book-flight": TaskSpec(3, "book the cheapest or shortest flight", 8, 24, ("click", "fill", "press"), ("button", "field")),
+    "login-user": TaskSpec(3, "fill in two fields and log in", 4, 24, ("click", "fill"), ("button", "field"), True),
+    "book-flight": TaskSpec(3, "book the cheapest or shortest flight", 8, 24, ("click", "fill", "press"),
+                            ("button", "field"), True),
 }
 
 
 def rollout_config(task: str, **changes) -> RolloutConfig:
     """The way a task is played by default; ``changes`` are fields of `RolloutConfig`. Other MiniWoB tasks get three turns."""
-    spec = TASKS.get(task, TaskSpec(3, "", 3, 24, ("click", "fill", "press", "select_option"), ("button", "field")))
+    spec = TASKS.get(task, TaskSpec(3, "", 3, 24, ("click", "fill", "press", "select_option"), ("button", "field"), True))
     settings = {"max_turns": spec.max_turns, "max_tokens": spec.max_tokens,
-                "prompt": PromptConfig(actions=spec.actions, examples=spec.examples)}
+                "prompt": PromptConfig(actions=spec.actions, examples=spec.examples, free_text=spec.free_text)}
     return RolloutConfig(**{**settings, **changes})
 
 

@@ -86,8 +86,15 @@ class BrowserGRPOTrainer(GRPOTrainer):
     def _sync_weights_cpu(self) -> None:
         """The CPU build repacks its weights when it loads them, so they are loaded again, not copied into place."""
         llm = self.vllm_generation.llm
+        runner = llm.llm_engine.model_executor.driver_worker.model_runner
         weights = ((name, tensor.clone()) for name, tensor in self.vllm_generation._iter_named_params())
-        llm.llm_engine.model_executor.driver_worker.model_runner.reload_weights(weights_iterator=weights)
+        runner.reload_weights(weights_iterator=weights)
+        if self.model.config.tie_word_embeddings:
+            # The output head has a packed copy of the embeddings, which reloading leaves as it was before training: the
+            # logprob gap then grows with every update.
+            model = runner.get_model()
+            model.lm_head.weight = model.model.embed_tokens.weight
+            model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
         llm.reset_prefix_cache()
 
     def _get_per_token_logps_and_entropies(self, model, input_ids, attention_mask, logits_to_keep, batch_size=None,
@@ -241,8 +248,9 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
     return GRPOConfig(
         output_dir=str(folder), seed=profile.seed, max_steps=profile.updates, num_generations=profile.group_size,
         per_device_train_batch_size=profile.batch, gradient_accumulation_steps=1,
-        learning_rate=profile.lora_learning_rate if lora else profile.learning_rate, lr_scheduler_type="constant_with_warmup",
-        warmup_steps=profile.warmup, temperature=1.0, top_k=0, top_p=1.0, beta=0.0, loss_type="dapo", scale_rewards="group",
+        learning_rate=profile.lora_learning_rate if lora else profile.learning_rate,
+        lr_scheduler_type="constant_with_warmup", warmup_steps=profile.warmup, temperature=1.0, top_k=0, top_p=1.0, beta=0.0,
+        entropy_coef=profile.entropy, loss_type="dapo", scale_rewards="group",
         max_completion_length=1024, shuffle_dataset=False, activation_checkpointing=False,
         use_vllm=profile.generator == "vllm", vllm_mode="colocate", vllm_max_model_length=1536,
         vllm_gpu_memory_utilization=profile.vllm_memory,

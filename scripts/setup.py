@@ -328,9 +328,9 @@ def ensure_chromium() -> str:
     if not (playwright_build(chromium) and starts(chromium)):
         chromium = download_chromium() or find_chromium()
     lean = "headless-shell"  # half the memory of a whole Chromium; Debian has it, Ubuntu does not
-    if not (starts(chromium) and (playwright_build(chromium) or lean in chromium)):
-        if apt_install(f"chromium-{lean}") or (not starts(chromium) and apt_install("chromium")):
-            chromium = find_chromium()
+    good = starts(chromium) and (playwright_build(chromium) or lean in chromium)
+    if not good and (apt_install(f"chromium-{lean}") or (not starts(chromium) and apt_install("chromium"))):
+        chromium = find_chromium()
     if not starts(chromium):
         raise SetupError("No Chromium starts: Playwright's cannot be had, none is on the PATH and apt has none. "
                          "Install Chromium or Google Chrome, or set COURSE_CHROMIUM to one; then run `make setup`.")

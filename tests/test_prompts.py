@@ -1,5 +1,6 @@
 """From an observation to token ids: the page's lines, the messages, and a conversation that only grows."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -46,9 +47,9 @@ def tokenizer():
 
 def test_a_page_is_one_line_per_element_and_free_text():
     lines = page_lines(TREE, "a goal")
-    assert lines[:3] == ["lectus tristique", "[13] button 'No'", "[14] button 'it's' disabled"]
-    assert "[16] checkbox 'Yb' checked='true'" in lines
-    assert any(line.startswith("[15] textbox ''") and "value='sun'" in line and "focused" in line for line in lines)
+    assert lines[:3] == ["lectus tristique", "'No' button 13", "'it's' button 14 disabled"]
+    assert "'Yb' checkbox 16 checked='true'" in lines
+    assert any(line.startswith("'' textbox 15") and "value='sun'" in line and "focused" in line for line in lines)
     assert not any(word in "\n".join(lines) for word in ("InlineTextBox", "RootWebArea", "generic", "StaticText"))
     assert lines.count("No") == 0  # the text of a button is its name
 
@@ -72,7 +73,7 @@ def test_the_system_prompt_teaches_exactly_the_actions_of_the_configuration():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_worked_example_is_an_action_on_its_own_page(name):
     example = EXAMPLES[name]
-    bids = frozenset(line[1:].split("]")[0] for line in example.page.splitlines() if line.startswith("["))
+    bids = frozenset(re.findall(r"^'.*' \w+ (\d+)", example.page, re.MULTILINE))
     assert parse_action(example.answer, bids).ok
 
 
