@@ -7,6 +7,8 @@ PY := .venv/bin/python
 ANY_PYTHON = $(shell for p in python3 python3.11 python3.12 python; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 export PYTHONPATH := $(CURDIR)
 export JUPYTER_PREFER_ENV_PATH := 1
+# Threads that wait give their core to the browsers, instead of spinning on it.
+export OMP_WAIT_POLICY := PASSIVE
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'

@@ -136,6 +136,13 @@ class VLLMGenerator:
 
         if not prompts:
             return []
+        # vLLM reuses a prefix only once it is in its cache, not within one batch: what prompts share is computed first.
+        unique = list(dict.fromkeys(map(tuple, prompts)))
+        shared = common_prefix(unique) if len(unique) > 1 else 0
+        first = SamplingParams(max_tokens=1)
+        for ahead in ([unique[0][:shared]] if shared else [], unique if 2 * len(unique) <= len(prompts) else []):
+            if ahead:
+                self.llm.generate([{"prompt_token_ids": list(p)} for p in ahead], first, use_tqdm=False)
         sampling = SamplingParams(max_tokens=max_tokens, temperature=temperature, top_k=top_k, logprobs=0)
         outputs = self.llm.generate([{"prompt_token_ids": list(p)} for p in prompts], sampling, use_tqdm=False)
         return [Completion(list(o.outputs[0].token_ids),
@@ -201,7 +208,7 @@ def start_vllm(path: str, dtype: str = "float32", max_model_len: int = 2048, gpu
 
         return VLLMGenerator(LLM(model=path, dtype=dtype, max_model_len=max_model_len, gpu_memory_utilization=gpu_memory,
                                  max_num_seqs=64, max_num_batched_tokens=4096, logprobs_mode="processed_logprobs",
-                                 enforce_eager=not _has_gpu(), use_tqdm_on_load=False))
+                                 **({} if _has_gpu() else {"enforce_eager": True, "block_size": 32}), use_tqdm_on_load=False))
     except Exception as error:
         raise GenerationError(f"vLLM did not start ({str(error).splitlines()[0][:160]}): set COURSE_GENERATOR=transformers to "
                               "go on without it.") from error

@@ -178,6 +178,7 @@ def setup(notebook: str, minutes: float | None = None) -> Profile:
     import warnings
 
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is first imported, by get_profile
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads leave the cores to the browsers
     profile = get_profile()
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)

@@ -275,7 +275,8 @@ def _vllm_in_precision(dtype: str) -> Iterator[None]:
     import trl.generation.vllm_generation as module
 
     original = module.LLM
-    extra = {"dtype": dtype, "use_tqdm_on_load": False} | ({} if torch.cuda.is_available() else {"enforce_eager": True})
+    on_cpu = {} if torch.cuda.is_available() else {"enforce_eager": True, "block_size": 32}
+    extra = {"dtype": dtype, "use_tqdm_on_load": False} | on_cpu
     module.LLM = functools.partial(original, **extra)
     try:
         yield

@@ -5,6 +5,8 @@ import os
 import pytest
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+# Before torch is imported: threads that wait do not spin, or they take the cores from the browsers that they wait for.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(scope="session")
