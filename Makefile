@@ -17,7 +17,7 @@ setup:  ## make .venv with everything in it; a second call does nothing
 	@$(or $(ANY_PYTHON),$(error There is no Python here: install Python 3.11 or 3.12)) scripts/setup.py
 
 course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one)
-	$(PY) -m helpers.doctor
+	$(PY) -m scripts.doctor
 	$(PY) scripts/run_course.py $(if $(NB),--only $(NB))
 
 test: setup  ## lint, the tests, and the six notebooks at smoke scale
@@ -47,7 +47,7 @@ results: setup  ## write the recorded numbers into README.md and README_zh.md
 	$(PY) scripts/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
-	$(PY) -m helpers.doctor
+	$(PY) -m scripts.doctor
 
 lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)
 	$(PY) -m pip freeze -q -q | grep == | grep -viE \

@@ -1,6 +1,7 @@
 """Held-out evaluation: strict success with an interval, failure kinds, and infrastructure failures counted apart."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,13 @@ class Evaluation:
         return dict(Counter(kind for e in self.scored for kind in e.kinds))
 
     @property
+    def first_button(self) -> float:
+        """Share of the episodes that begin with the first button of the page: the shortcut that reads no goal."""
+        first = [(e.turns[0].parsed.args[:1], re.search(r'" button (\w+)', "\n".join(e.turns[0].page)))
+                 for e in self.scored if e.turns]
+        return sum(bool(button) and args == (button[1],) for args, button in first) / max(1, self.n)
+
+    @property
     def mean_turns(self) -> float:
         """Mean number of turns of the solved episodes; nan where none was solved."""
         turns = [len(e.turns) for e in self.scored if e.solved]
@@ -76,7 +84,8 @@ class Evaluation:
         low, high = self.interval
         return {"name": self.name, "tasks": sorted({e.task for e in self.episodes}), "n": self.n, "successes": self.successes,
                 "success": round(self.success, 4), "low": round(low, 4), "high": round(high, 4), "kinds": self.kinds,
-                "failed_infrastructure": self.failed_infrastructure, "valid": self.valid}
+                "first_button": round(self.first_button, 4), "failed_infrastructure": self.failed_infrastructure,
+                "valid": self.valid}
 
     def __str__(self) -> str:
         low, high = self.interval

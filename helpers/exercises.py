@@ -46,13 +46,13 @@ def page(goal: str, *lines: str, checked: tuple[str, ...] = ()) -> SimpleNamespa
 
 def _worked_example(call: Callable) -> str:
     goal, lines, answer = call() or ("", "", "")
-    parsed = parse_action(answer, set(re.findall(r"^'.*?' \w+ (\w+)", lines, re.MULTILINE)))
+    parsed = parse_action(answer, set(re.findall(r'^".*?" \w+ (\w+)', lines, re.MULTILINE)))
     wanted = re.search(r'"([^"]+)"', goal)
     if not parsed.ok:
         return f"Of {answer!r} the parser says {parsed.kind}: {parsed.reason}."
     if parsed.name != "select_option" or not wanted or wanted[1] not in parsed.args[1]:
         return "The answer must be a select_option that chooses the text in double quotes of the goal."
-    on_list = re.search(rf"^'.*?' combobox {parsed.args[0]}\b", lines, re.MULTILINE)
+    on_list = re.search(rf'^".*?" combobox {parsed.args[0]}\b', lines, re.MULTILINE)
     return "" if on_list else "The answer must act on a combobox of the page."
 
 

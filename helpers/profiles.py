@@ -24,7 +24,8 @@ class ProfileError(ValueError):
 class Profile:
     """One machine's settings. An update trains on ``groups`` x ``group_size`` episodes; ``memory_gb`` is what the machine
     offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA; ``entropy``
-    is the weight of the entropy bonus, which keeps a group from answering in one voice."""
+    is the weight of the entropy bonus, which keeps a group from answering in one voice; ``pages`` = all trains on every page of
+    a task, chosen on those that `helpers.tasks.train_seeds` picks."""
 
     name: str
     device: str
@@ -33,6 +34,7 @@ class Profile:
     generator: str = "vllm"
     dtype: str = "float32"
     task: str = "click-button"
+    pages: str = "chosen"
     groups: int = 4
     group_size: int = 8
     updates: int = 32
@@ -125,6 +127,8 @@ def get_profile(name: str | None = None, scale: str | None = None) -> Profile:
         raise ProfileError("A group needs at least 2 episodes, an update at least one group, a run at least one update.")
     if profile.generator not in ("vllm", "transformers"):
         raise ProfileError(f"COURSE_GENERATOR={profile.generator} is unknown: use vllm or transformers.")
+    if profile.pages not in ("chosen", "all"):
+        raise ProfileError(f"COURSE_PAGES={profile.pages} is unknown: use chosen or all.")
     if profile.generator == "vllm" and vllm_problem():
         profile = replace(profile, generator="transformers")
     return profile

@@ -1,7 +1,7 @@
 """From an observation to the text that the policy reads.
 
 The system prompt is generated from `helpers.actions.ACTIONS`, so what it teaches exists. A page is shown as one line per
-element, ``'name' role bid``, taken from BrowserGym's accessibility tree; this works for any OpenEnv BrowserGym server.
+element, ``"name" role bid``, taken from BrowserGym's accessibility tree; this works for any OpenEnv BrowserGym server.
 """
 
 import re
@@ -28,11 +28,11 @@ class WorkedExample:
 
 
 EXAMPLES: dict[str, WorkedExample] = {
-    "button": WorkedExample('Click on the "Yes" button.', "'No' button 14\n'Yes' button 27\n'' textbox 29", "click('27')"),
-    "button-2": WorkedExample('Click on the "Save" button.', "'Save' button 31\n'' textbox 33\n'Next' button 35", "click('31')"),
+    "button": WorkedExample('Click on the "Yes" button.', '"No" button 14\n"Yes" button 27\n"" textbox 29', "click('27')"),
+    "button-2": WorkedExample('Click on the "Save" button.', '"Save" button 31\n"" textbox 33\n"Next" button 35', "click('31')"),
     "button-3": WorkedExample('Click on the "next" button.',
-                              "'' textbox 12\n'back' button 15\n'next' button 16\n'send' button 19", "click('16')"),
-    "field": WorkedExample('Enter "sun" and press Submit.', "'' textbox 16\n'Submit' button 18", "fill('16', 'sun')"),
+                              '"" textbox 12\n"back" button 15\n"next" button 16\n"send" button 19', "click('16')"),
+    "field": WorkedExample('Enter "sun" and press Submit.', '"" textbox 16\n"Submit" button 18', "fill('16', 'sun')"),
 }
 
 
@@ -58,8 +58,9 @@ def system_prompt(config: PromptConfig = PromptConfig()) -> str:
 def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[str]:
     """Reduce BrowserGym's accessibility tree to what a policy needs, one line per element or piece of free text.
 
-    The name comes first and the bid last: a small policy finds the goal's words and copies what follows them. Containers
-    without a name go, so does text that only repeats the goal, or the name or value of the element around it.
+    The name comes first, quoted as goals quote it, and the bid last: a small policy finds the goal's words and copies what
+    follows them. Containers without a name go, so does text that only repeats the goal, or the name or value of the element
+    around it.
     """
     lines: list[str] = []
     last_name = last_value = None
@@ -79,23 +80,25 @@ def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[
         states = " ".join(m[3] or f"{m[1]}={m[2]}" for m in _STATES.finditer(rest) if m[2] != "''")
         if bid is None or (role in _CONTAINERS and not name and "clickable" not in rest):
             continue
-        lines.append(f"'{name}' {role} {bid}" + (f" {states}" if states else ""))
+        lines.append(f'"{name}" {role} {bid}' + (f" {states}" if states else ""))
         value = re.search(r"value=['\"](.*?)['\"]", rest)
         last_name, last_value = name, value and " ".join(value[1].split())
     return lines
 
 
+def _message(page: str | None, goal: str | None, *notes: str) -> str:
+    """One user message: notes, the page, and at the end, next to where the answer goes, the goal."""
+    return "\n".join([*notes, *([] if page is None else ["Page:", page]), *([] if goal is None else [f"Goal: {goal}"])])
+
+
 def observation_text(observation: Any, config: PromptConfig = PromptConfig(), first: bool = True) -> str:
     """The user message for one observation. After the first turn the goal is already in the conversation, so the message
     holds the page as it is now and, where the last action failed, the reason."""
-    parts = [f"Goal: {observation.goal}"] if first else []
+    notes = [f"URL: {observation.url}"] if config.url else []
     if not first and observation.error:
-        parts.append(f"Error: {observation.error.splitlines()[0][:200]}")
-    if config.url:
-        parts.append(f"URL: {observation.url}")
-    if config.page:
-        parts += ["Page:", *page_lines(observation.axtree_txt, observation.goal, config.free_text)]
-    return "\n".join(parts)
+        notes.append(f"Error: {observation.error.splitlines()[0][:200]}")
+    page = "\n".join(page_lines(observation.axtree_txt, observation.goal, config.free_text)) if config.page else None
+    return _message(page, observation.goal if first else None, *notes)
 
 
 def build_messages(observation: Any, config: PromptConfig = PromptConfig()) -> list[dict[str, str]]:
@@ -103,7 +106,7 @@ def build_messages(observation: Any, config: PromptConfig = PromptConfig()) -> l
     messages = [{"role": "system", "content": system_prompt(config)}]
     for name in config.examples:
         example = EXAMPLES[name]
-        messages.append({"role": "user", "content": f"Goal: {example.goal}\nPage:\n{example.page}"})
+        messages.append({"role": "user", "content": _message(example.page, example.goal)})
         messages.append({"role": "assistant", "content": example.answer})
     messages.append({"role": "user", "content": observation_text(observation, config)})
     return messages

@@ -1,6 +1,9 @@
 """The tasks of the course and the seeds that keep training, validation and test apart."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from helpers.prompts import PromptConfig
 from helpers.rollouts import EpisodeSpec, RolloutConfig
@@ -9,7 +12,7 @@ from helpers.rollouts import EpisodeSpec, RolloutConfig
 TEST_SEEDS = range(0, 1_000)
 VALIDATION_SEEDS = range(1_000, 2_000)
 TRAIN_SEEDS = range(10_000, 1_000_000)
-
+_TRAIN_PAGES = json.loads(Path(__file__).with_name("train_pages.json").read_text())
 
 BUTTONS = ("button", "button-2", "button-3")
 
@@ -51,6 +54,17 @@ def rollout_config(task: str, **changes) -> RolloutConfig:
     settings = {"max_turns": spec.max_turns, "max_tokens": spec.max_tokens,
                 "prompt": PromptConfig(actions=spec.actions, examples=spec.examples, free_text=spec.free_text)}
     return RolloutConfig(**{**settings, **changes})
+
+
+def train_seeds(task: str, pages: str = "chosen") -> Sequence[int]:
+    """The seeds that a task is trained on: those of `TRAIN_SEEDS` (``pages`` = all), or the part of them that
+    ``train_pages.json`` lists (chosen).
+
+    On two pages of three of click-button there are one or two buttons, and always pressing the first earns 0.6: GRPO finds
+    that shortcut before anything else and stays with it. The list holds the pages with three buttons or more, where it earns
+    a third. Tests are never filtered. ``scripts/make_train_pages.py`` makes the list.
+    """
+    return _TRAIN_PAGES[task]["seeds"] if pages == "chosen" and task in _TRAIN_PAGES else TRAIN_SEEDS
 
 
 def specs(task: str, seeds: range, n: int, offset: int = 0) -> list[EpisodeSpec]:

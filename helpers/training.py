@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import csv
 import functools
+import itertools
 import json
 import os
 import platform
@@ -30,7 +31,7 @@ from helpers.policies import Policy, PolicyError, load_policy, lora_targets, qui
 from helpers.profiles import Profile, ProfileError, check_fits, get_profile
 from helpers.rewards import strict_success
 from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func, trainer_generator
-from helpers.tasks import TRAIN_SEEDS, rollout_config
+from helpers.tasks import rollout_config, train_seeds
 
 ATTENTION_ONLY = {"llama", "qwen2", "qwen3"}
 MAX_PACKED = 4_096  # tokens
@@ -233,10 +234,17 @@ def read_metrics(folder: Path | str) -> list[dict[str, float]]:
 
 
 def training_specs(profile: Profile, n: int) -> list[EpisodeSpec]:
-    """``n`` training episodes of the profile's tasks (comma-separated, drawn in turn), in an order that ``seed`` fixes."""
-    tasks = profile.task.split(",")
-    seeds = random.Random(profile.seed).sample(TRAIN_SEEDS, n)
-    return [EpisodeSpec(tasks[i % len(tasks)], seed) for i, seed in enumerate(seeds)]
+    """``n`` training episodes of the profile's tasks (comma-separated, drawn in turn), in an order that ``seed`` fixes; a list
+    of pages that is shorter than the run is gone through again, in another order."""
+    draw = random.Random(profile.seed)
+
+    def pages(task: str) -> Iterator[EpisodeSpec]:
+        seeds = train_seeds(task, profile.pages)
+        while True:
+            yield from (EpisodeSpec(task, seed) for seed in draw.sample(seeds, min(len(seeds), n)))
+
+    streams = itertools.cycle([pages(task) for task in profile.task.split(",")])
+    return [next(stream) for stream in itertools.islice(streams, n)]
 
 
 def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRPOConfig:

@@ -7,7 +7,7 @@ import pytest
 from helpers.actions import ParsedAction
 from helpers.episodes import Episode, Turn
 from helpers.evaluation import Evaluation, difference, evaluate, wilson_interval
-from helpers.tasks import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS, rollout_config
+from helpers.tasks import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS, rollout_config, train_seeds
 
 
 @pytest.mark.parametrize(("successes", "n", "low", "high"), [
@@ -62,6 +62,14 @@ def test_difference_pairs_by_seed():
 def test_seeds_never_meet():
     for a, b in ((TEST_SEEDS, VALIDATION_SEEDS), (TEST_SEEDS, TRAIN_SEEDS), (VALIDATION_SEEDS, TRAIN_SEEDS)):
         assert a[-1] < b[0] or b[-1] < a[0]
+
+
+def test_chosen_training_pages_have_a_choice_and_are_training_pages(browsers):
+    seeds = train_seeds("click-button")
+    assert len(set(seeds)) == len(seeds) >= 400 and all(seed in TRAIN_SEEDS for seed in seeds)
+    for seed in seeds[::len(seeds) // 5]:
+        assert sum(e.role == "button" for e in browsers[0].reset("click-button", seed).elements) >= 3
+    assert train_seeds("click-button", "all") == train_seeds("click-test") == TRAIN_SEEDS
 
 
 def test_a_greedy_evaluation_repeats(policy, generator, browsers):

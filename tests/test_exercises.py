@@ -50,7 +50,7 @@ RIGHT = {
     "1.1": find_bid,
     "1.2": checkbox_agent,
     "2.1": click_parser,
-    "2.2": lambda: ('Select "Peru".', "'Country' combobox 31\n'Submit' button 36", "select_option('31', 'Peru')"),
+    "2.2": lambda: ('Select "Peru".', '"Country" combobox 31\n"Submit" button 36', "select_option('31', 'Peru')"),
     "3.1": completion_mask,
     "3.2": make_groups,
     "4.1": centred,

@@ -46,6 +46,7 @@ def test_scales_differ_in_size_only(cpu):
     ({"COURSE_GENERATOR": "llama.cpp"}, "COURSE_GENERATOR=llama.cpp is unknown: use vllm or transformers"),
     ({"COURSE_UPDATES": "many"}, "COURSE_UPDATES=many is not a int"),
     ({"COURSE_GROUP_SIZE": "1"}, "at least 2 episodes"),
+    ({"COURSE_PAGES": "few"}, "COURSE_PAGES=few is unknown: use chosen or all"),
 ])
 def test_what_is_unknown_gets_one_sentence(cpu, settings, words):
     for name, value in settings.items():

@@ -47,9 +47,9 @@ def tokenizer():
 
 def test_a_page_is_one_line_per_element_and_free_text():
     lines = page_lines(TREE, "a goal")
-    assert lines[:3] == ["lectus tristique", "'No' button 13", "'it's' button 14 disabled"]
-    assert "'Yb' checkbox 16 checked='true'" in lines
-    assert any(line.startswith("'' textbox 15") and "value='sun'" in line and "focused" in line for line in lines)
+    assert lines[:3] == ["lectus tristique", '"No" button 13', '"it\'s" button 14 disabled']
+    assert "\"Yb\" checkbox 16 checked='true'" in lines
+    assert any(line.startswith('"" textbox 15') and "value='sun'" in line and "focused" in line for line in lines)
     assert not any(word in "\n".join(lines) for word in ("InlineTextBox", "RootWebArea", "generic", "StaticText"))
     assert lines.count("No") == 0  # the text of a button is its name
 
@@ -73,14 +73,15 @@ def test_the_system_prompt_teaches_exactly_the_actions_of_the_configuration():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_worked_example_is_an_action_on_its_own_page(name):
     example = EXAMPLES[name]
-    bids = frozenset(re.findall(r"^'.*' \w+ (\d+)", example.page, re.MULTILINE))
+    bids = frozenset(re.findall(r'^".*" \w+ (\d+)', example.page, re.MULTILINE))
     assert parse_action(example.answer, bids).ok
 
 
-def test_messages_alternate_and_end_with_the_page():
+def test_messages_alternate_and_end_with_the_page_and_the_goal():
     messages = build_messages(seen(), PromptConfig(examples=("button", "field")))
     assert [m["role"] for m in messages] == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert messages[-1]["content"].startswith('Goal: Click on the "No" button.\nPage:\n')
+    content = messages[-1]["content"]
+    assert content.startswith("Page:\n") and content.endswith('\nGoal: Click on the "No" button.')
 
 
 def test_only_the_first_message_has_the_goal_and_only_a_later_one_the_error():

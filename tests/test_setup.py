@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from helpers import doctor
+from scripts import doctor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -101,13 +101,13 @@ def test_pins_agree():
 
 
 def test_doctor_is_content_with_this_environment():
-    done = run(sys.executable, "-m", "helpers.doctor", "python", "packages", "chromium")
+    done = run(sys.executable, "-m", "scripts.doctor", "python", "packages", "chromium")
     assert done.returncode == 0, done.stdout
     assert re.fullmatch(r"(  ok   \w+ +.+\n){3}", done.stdout)
 
 
 def test_doctor_names_the_mend_and_goes_on():
-    done = run(sys.executable, "-m", "helpers.doctor", "chromium", "python", COURSE_CHROMIUM="/no/such/browser")
+    done = run(sys.executable, "-m", "scripts.doctor", "chromium", "python", COURSE_CHROMIUM="/no/such/browser")
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
     first, second = done.stdout.splitlines()
@@ -124,7 +124,7 @@ def test_doctor_sees_a_wrong_version(monkeypatch, tmp_path):
 
 
 def test_doctor_refuses_an_unknown_check():
-    done = run(sys.executable, "-m", "helpers.doctor", "weather")
+    done = run(sys.executable, "-m", "scripts.doctor", "weather")
     assert done.returncode == 2 and "There is no check weather: use python, packages" in done.stderr
 
 

@@ -7,7 +7,8 @@ import torch
 from trl.trainer.utils import pad
 
 from helpers.profiles import PROFILES
-from helpers.training import grpo_config
+from helpers.tasks import train_seeds
+from helpers.training import grpo_config, training_specs
 
 
 def batch(tokenizer):
@@ -59,3 +60,13 @@ def test_a_family_with_convolutions_keeps_the_trainers_own_path(tiny_trainer, po
     ids, attention, mask = batch(policy.tokenizer)
     logps, _, _ = trainer._get_per_token_logps_and_entropies(trainer.model, ids, attention, mask.shape[1])
     assert logps.shape == mask.shape
+
+
+def test_training_pages_are_fixed_by_the_seed_and_repeat_only_when_all_were_seen():
+    profile = replace(PROFILES["cpu"], task="click-button,click-test", seed=3)
+    specs = training_specs(profile, 40)
+    assert specs == training_specs(profile, 40) != training_specs(replace(profile, seed=4), 40)
+    assert [s.task for s in specs[:4]] == ["click-button", "click-test"] * 2
+    chosen = train_seeds("click-button")
+    twice = [s.seed for s in training_specs(replace(profile, task="click-button"), 2 * len(chosen))]
+    assert sorted(twice[:len(chosen)]) == sorted(twice[len(chosen):]) == sorted(chosen)

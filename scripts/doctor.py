@@ -1,4 +1,4 @@
-"""Check what the set-up installed, one line a check: ``python -m helpers.doctor``, or some: ``... server policy``."""
+"""Check what the set-up installed, one line a check: ``python -m scripts.doctor``, or some: ``... server policy``."""
 
 import importlib.metadata
 import os
