@@ -85,7 +85,8 @@ def _act(run: _Running, answer: str, config: RolloutConfig) -> None:
     turn = Turn(page_lines(before.axtree_txt, before.goal), answer, parsed, 0.0, parsed.reason, before.screenshot, box)
     run.episode.turns.append(turn)
     if parsed.ok:
-        run.observation = run.client.step(parsed.action, screenshot=config.screenshots)
+        last = len(run.episode.turns) >= config.max_turns  # then nobody reads the page again
+        run.observation = run.client.step(parsed.action, screenshot=config.screenshots, observe=not last)
         turn.error, turn.reward = run.observation.error, run.observation.reward
         _finish_if_done(run)
     else:

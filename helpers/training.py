@@ -21,6 +21,7 @@ import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
+from trl.trainer.utils import selective_log_softmax_and_entropy
 
 from helpers.actions import KINDS
 from helpers.browser import BrowserServerError, list_tasks, start_browser_server
@@ -71,7 +72,8 @@ def _pack_tree(groups: list[tuple[list[int], list[list[int]]]]) -> tuple[list[in
 class BrowserGRPOTrainer(GRPOTrainer):
     """`GRPOTrainer` with three additions, none of which changes the loss:
 
-    - what prompts share goes through the model once, not once per completion (attention-only text models);
+    - what prompts share goes through the model once, not once per completion, and the trainer's two looks at a batch (the
+      logprobs to compare with the sampler's, then the loss) share one forward pass (attention-only text models);
     - ``sync_weights`` works with vLLM's CPU build;
     - the gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``), with either generator.
     """
@@ -80,7 +82,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._scored = None
+        self._scored = self._kept = None
         if self.use_vllm and self.accelerator.device.type == "cpu":
             self.vllm_generation.sync_weights = self._sync_weights_cpu
 
@@ -103,7 +105,8 @@ class BrowserGRPOTrainer(GRPOTrainer):
         family = self.accelerator.unwrap_model(model).config.model_type
         plain = all(value is None for value in images.values()) and not compute_aux_loss
         if self.share_prompts and plain and family in ATTENTION_ONLY:
-            result = (*self._shared_prompt_logps(model, input_ids, attention_mask, logits_to_keep, compute_entropy), None)
+            logps, entropies = self._logps_once(model, input_ids, attention_mask, logits_to_keep)
+            result = (logps, entropies if compute_entropy else None, None)
         else:
             result = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, batch_size=batch_size, compute_entropy=compute_entropy,
@@ -111,7 +114,24 @@ class BrowserGRPOTrainer(GRPOTrainer):
         self._scored = result[0].detach()
         return result
 
-    def _shared_prompt_logps(self, model, input_ids, attention_mask, keep, compute_entropy):
+    def _logps_once(self, model, input_ids, attention_mask, keep):
+        """`_shared_prompt_logps`; where the loss will ask for the same rows again before the weights change, the graph of the
+        first, gradient-free question is kept and answers the second. The trainer shuffles the rows in between."""
+        rows = [row.tobytes() for row in torch.cat([input_ids, attention_mask], 1).cpu().numpy()]
+        kept, self._kept = self._kept, None
+        if torch.is_grad_enabled() and kept and kept[0] == self.state.global_step and set(rows) <= kept[1].keys():
+            order = torch.tensor([kept[1][row] for row in rows], device=input_ids.device)
+            return kept[2][order], kept[3][order]
+        again = self.num_iterations == self.args.steps_per_generation == self.accelerator.num_processes == 1
+        with torch.set_grad_enabled(torch.is_grad_enabled() or (again and model.training)):
+            logps, entropies = self._shared_prompt_logps(model, input_ids, attention_mask, keep)
+        if not torch.is_grad_enabled():
+            if again and model.training:
+                self._kept = self.state.global_step, {row: i for i, row in enumerate(rows)}, logps, entropies
+            logps, entropies = logps.detach(), entropies.detach()
+        return logps, entropies
+
+    def _shared_prompt_logps(self, model, input_ids, attention_mask, keep):
         """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`)."""
         rows = [(ids[:-keep][m[:-keep].bool()].tolist(), ids[-keep:][m[-keep:].bool()].tolist())
                 for ids, m in zip(input_ids, attention_mask, strict=True)]
@@ -128,18 +148,19 @@ class BrowserGRPOTrainer(GRPOTrainer):
             members = [i for p in chunk for i in groups[p]]
             ids, positions, targets, sees = _pack_tree([(list(p), [rows[i][1] for i in groups[p]]) for p in chunk])
             device = input_ids.device
+            where = [i for i, target in enumerate(targets) if target != -100]
             with self.accelerator.autocast():
                 out = model(input_ids=torch.tensor([ids], device=device), attention_mask=sees[None, None].to(device),
                             position_ids=torch.tensor([positions], device=device), use_cache=False,
-                            shift_labels=torch.tensor([targets], device=device), fused_lm_head=True)
-            scored = torch.tensor(targets, device=device) != -100
+                            logits_to_keep=torch.tensor(where, device=device))
+            wanted = torch.tensor([targets[i] for i in where], device=device)
+            scored, entropy = selective_log_softmax_and_entropy(out.logits[0].float(), wanted, temperature=self.temperature)
             sizes = [len(rows[i][1]) for i in members]
-            for i, lp, entropy in zip(members, out.log_probs[0, scored].split(sizes), out.entropy[0, scored].split(sizes),
-                                      strict=True):
+            for i, lp, h in zip(members, scored.split(sizes), entropy.split(sizes), strict=True):
                 logps[i] = torch.nn.functional.pad(lp, (0, keep - len(lp)))
-                entropies[i] = torch.nn.functional.pad(entropy, (0, keep - len(lp)))
+                entropies[i] = torch.nn.functional.pad(h, (0, keep - len(lp)))
             chunk = []
-        return torch.stack(logps), torch.stack(entropies) if compute_entropy else None
+        return torch.stack(logps), torch.stack(entropies)
 
     def _compute_loss(self, model, inputs):
         loss = super()._compute_loss(model, inputs)

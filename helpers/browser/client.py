@@ -89,12 +89,13 @@ class BrowserClient(_Closing):
         picture = self._screenshot if screenshot is None else screenshot
         return self._read(self._call("reset", seed=seed, task_name=task, screenshot=bool(picture)))
 
-    def step(self, action: str, screenshot: bool | None = None) -> BrowserObservation:
+    def step(self, action: str, screenshot: bool | None = None, observe: bool = True) -> BrowserObservation:
         """Take one action, such as ``click('13')``. What is no action is not executed: the observation is the last one, with
-        the reason in ``error``. BrowserServerError where no episode is running."""
+        the reason in ``error``. Without ``observe`` the page is not read again: for a last turn, of which only the outcome
+        counts. BrowserServerError where no episode is running."""
         self._step += 1
         picture = self._screenshot if screenshot is None else screenshot
-        request = BrowserAction(action_str=action, metadata={"screenshot": picture})
+        request = BrowserAction(action_str=action, metadata={"screenshot": picture, "observe": observe})
         return self._read(self._call("step", request))
 
     def _read(self, result: StepResult[BrowserObservation]) -> BrowserObservation:

@@ -69,8 +69,17 @@
     const element = root.activeElement;
     return element && element.shadowRoot ? focused(element.shadowRoot) : element;
   };
+  // As after loading: no timer, nothing focused, no bid, and Tab starts from the top.
+  const restart = () => {
+    timers.clear();
+    for (const e of document.querySelectorAll("*"))
+      for (const {name} of [...e.attributes]) if (name === "bid" || name.startsWith("browsergym_")) e.removeAttribute(name);
+    delete window.browsergym_elem_counter;
+    const top = document.body.insertBefore(document.createElement("button"), document.body.firstChild);
+    top.focus(); top.blur(); top.remove();
+  };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance,
+    advance, restart,
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,

@@ -68,6 +68,7 @@ class BrowserEnvironment(Environment):
         if self._last.done:
             raise ValueError(f"The episode is over (ended: {self._last.ended}); call reset() first.")
         want = ("screenshot",) if action.metadata.get("screenshot", "screenshot" in self._want) else ()
+        want = want if want or action.metadata.get("observe", True) else ("outcome",)
         known = {name: getattr(self._last, name) for name in ("task", "seed", "goal", "url")}
         self._last = self._ask(known | {"step": self._last.step + 1}, self._session.step, action.action_str, want)
         return self._last
