@@ -37,7 +37,7 @@ class Profile:
     pages: str = "chosen"
     groups: int = 4
     group_size: int = 8
-    updates: int = 32
+    updates: int = 28
     learning_rate: float = 2e-5
     lora_learning_rate: float = 4e-4
     lora_rank: int = 16

@@ -53,7 +53,7 @@ def check_space() -> str:
 def check_chromium() -> str:
     from playwright.sync_api import sync_playwright
 
-    from helpers.browser.chromium import find_chromium
+    from helpers.chromium import find_chromium
 
     path, root = find_chromium(), hasattr(os, "geteuid") and os.geteuid() == 0
     with sync_playwright() as playwright:

@@ -284,7 +284,7 @@ def remove_broken_torchvision() -> str:
 
 def find_chromium() -> str:
     """The Chromium that the course would use (helpers.browser decides), or an empty string."""
-    code, output = run([PYTHON, "-c", "from helpers.browser.chromium import find_chromium; print(find_chromium())"])
+    code, output = run([PYTHON, "-c", "from helpers.chromium import find_chromium; print(find_chromium())"])
     return output.strip().splitlines()[-1] if code == 0 else ""
 
 

@@ -15,7 +15,7 @@ import gymnasium
 from browsergym.utils.obs import flatten_axtree_to_str
 from playwright.sync_api import BrowserType
 
-from helpers.browser.chromium import find_chromium
+from helpers.chromium import find_chromium
 from helpers.browser.server import _Pages
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -19,10 +20,11 @@ from helpers.browser import (
     BrowserObservation,
     BrowserServerError,
     connect,
-    find_chromium,
     list_tasks,
     start_browser_server,
 )
+from helpers.browser.warm import IN_PLACE
+from helpers.chromium import find_chromium
 
 ROOT = Path(__file__).parents[1]
 
@@ -244,6 +246,37 @@ def test_observations_are_those_of_stock_browsergym(env):
             assert {e.bid for e in mine.elements} <= set(theirs["bids"])
             assert {e.bid for e in mine.elements if e.clickable} <= set(theirs["clickable"])
             assert all(e.clickable == (e.bid in theirs["clickable"]) for e in mine.elements)
+
+
+@pytest.mark.parametrize("task", sorted(IN_PLACE))
+def test_an_episode_on_a_used_page_is_that_of_a_fresh_page(server, task):
+    def play(env, seed, draw):
+        """Reset and two actions drawn from the elements of the page; everything that was observed."""
+        seen = [env.reset(task, seed)]
+        for _ in range(2):
+            bids = [e.bid for e in seen[-1].elements if e.clickable] or ["0"]
+            fields = [e.bid for e in seen[-1].elements if e.role == "textbox"]
+            action = f"fill('{draw.choice(fields)}', 'ab')" if fields and draw.random() < 0.5 else \
+                draw.choice([f"click('{draw.choice(bids)}')", f"press('{draw.choice(bids)}', 'Tab')"])
+            if not seen[-1].done:
+                seen.append(env.step(action))
+        return [o.model_dump(exclude={"metadata"}) for o in seen]
+
+    with server.client() as fresh, server.client() as used:
+        for seed in (1, 2, 3):
+            fresh.reset("click-widget", seed)  # another task: the next reset loads a page
+            wanted = play(fresh, seed, random.Random(seed))
+            play(used, 50 + seed, random.Random(50 + seed))
+            play(used, 60 + seed, random.Random(60 + seed))
+            assert play(used, seed, random.Random(seed)) == wanted
+
+
+def test_an_outcome_without_a_look_at_the_page(env):
+    before = env.reset("click-button", 5)
+    answer = next(e.bid for e in before.elements if e.role == "button" and f'"{e.name}"' in before.goal)
+    after = env.step(f"click('{answer}')", observe=False)
+    assert (after.done, after.reward, after.ended) == (True, 1.0, "solved")
+    assert after.axtree_txt == before.axtree_txt
 
 
 # ---- the wire ----

@@ -155,7 +155,7 @@ class LostBrowser:
         return self._lost() if self.at == "reset" else BrowserObservation(goal="Click.", axtree_txt="[13] button 'Ok'",
                                                                          text="", reward=0.0)
 
-    def step(self, action, screenshot=None):
+    def step(self, action, screenshot=None, observe=True):
         return self._lost()
 
 

@@ -16,7 +16,6 @@ import importlib
 _WHERE = {
     "start_browser_server": "client", "connect": "client", "BrowserServer": "client", "BrowserClient": "client",
     "list_tasks": "models", "BrowserObservation": "models", "Element": "models", "BrowserServerError": "models",
-    "find_chromium": "chromium",
 }
 __all__ = list(_WHERE)
 

@@ -33,7 +33,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
 from helpers.actions import parse_action
-from helpers.browser.chromium import find_chromium
+from helpers.chromium import find_chromium
 
 TASKS = {task.subdomain: task for task in ALL_MINIWOB_TASKS}
 VIEWPORT = {"width": 332, "height": 214}
