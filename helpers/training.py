@@ -240,7 +240,7 @@ def progress_line() -> Callable[[str], None]:
 def write_metrics(folder: Path, rows: list[dict[str, Any]]) -> None:
     """Write ``metrics.csv``; a column without a value stays empty."""
     with (folder / "metrics.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, METRICS, restval="", extrasaction="ignore")
+        writer = csv.DictWriter(file, METRICS, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
 

@@ -15,8 +15,8 @@ import gymnasium
 from browsergym.utils.obs import flatten_axtree_to_str
 from playwright.sync_api import BrowserType
 
-from helpers.chromium import find_chromium
 from helpers.browser.server import _Pages
+from helpers.chromium import find_chromium
 
 
 def fields(observation, reward=0.0, done=False, info=None):
