@@ -60,9 +60,9 @@ def train_seeds(task: str, pages: str = "chosen") -> Sequence[int]:
     """The seeds that a task is trained on: those of `TRAIN_SEEDS` (``pages`` = all), or the part of them that
     ``train_pages.json`` lists (chosen).
 
-    On two pages of three of click-button there are one or two buttons, and always pressing the first earns 0.6: GRPO finds
-    that shortcut before anything else and stays with it. The list holds the pages with three buttons or more, where it earns
-    a third. Tests are never filtered. ``scripts/make_train_pages.py`` makes the list.
+    Two pages of three of click-button have one or two buttons: always pressing the first earns 0.6 there, and a group on a page
+    with one button has no signal. The list holds the pages with three buttons or more, where that habit earns a third. Tests
+    are never filtered. ``scripts/make_train_pages.py`` makes the list.
     """
     return _TRAIN_PAGES[task]["seeds"] if pages == "chosen" and task in _TRAIN_PAGES else TRAIN_SEEDS
 
