@@ -226,8 +226,8 @@ def test_observations_are_those_of_stock_browsergym(env):
     plan = [["click-button", 5, ["click('13')"]], ["enter-text", 5, ["fill('14', 'ab')", "click('15')"]],
             ["click-checkboxes", 5, ["click('18')", "click('999')"]], ["click-collapsible", 5, ["click('16')"]],
             ["book-flight", 5, ["fill('19', 'ab')"]]]
-    script = ROOT / "tests" / "stock_browsergym.py"
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(plan), text=True,
+    script = ROOT / "benchmarks" / "stock_browsergym.py"
+    done = subprocess.run([sys.executable, str(script)], input=json.dumps(plan) + "\n", text=True,
                           capture_output=True, timeout=200, env=dict(os.environ, PYTHONPATH=str(ROOT)))
     assert "RESULT " in done.stdout, done.stderr[-2000:]
     episodes = json.loads(done.stdout.split("RESULT ")[1])

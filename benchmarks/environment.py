@@ -1,0 +1,149 @@
+"""What an episode costs in stock BrowserGym and here, measured side by side in one run.
+
+    python -m benchmarks.environment                 a table
+    python -m benchmarks.environment --json          one JSON object
+    python -m benchmarks.environment --workers 1,2   only these for the episodes per second
+
+Single calls are medians over ``--repeat`` episodes of one session that has nothing beside it. Episodes per second are one reset
+and one right click on click-button, a new seed each, both sides observing the page after every call; ours go through the OpenEnv
+client. Stock takes a screenshot with every observation, ours only when asked for, which is part of the difference.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from helpers.agents import text_match_agent
+from helpers.browser import start_browser_server
+
+ROOT = Path(__file__).resolve().parent.parent
+STOCK = Path(__file__).with_name("stock_browsergym.py")
+CLICK, FILL, FIRST_SEED = "click-button", "enter-text", 20_000
+
+
+def in_stock(plans: list[list]) -> tuple[list[list], float]:
+    """Play one plan per process, all at once; returns their episodes, and the seconds from the start signal to the last
+    answer."""
+    processes = [subprocess.Popen([sys.executable, str(STOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=str(ROOT))) for _ in plans]
+    for process in processes:
+        assert process.stdout.readline() == "READY\n", "stock BrowserGym did not start"
+    started = time.perf_counter()
+    for process, plan in zip(processes, plans, strict=True):
+        process.stdin.write(json.dumps(plan) + "\n")
+        process.stdin.flush()
+    answers = [process.communicate()[0] for process in processes]
+    seconds = time.perf_counter() - started
+    return [json.loads(answer.split("RESULT ")[1]) for answer in answers], seconds
+
+
+def timed(call, *arguments, **named):
+    """The call's result and its milliseconds."""
+    started = time.perf_counter()
+    result = call(*arguments, **named)
+    return result, 1_000 * (time.perf_counter() - started)
+
+
+def single_calls(repeat: int) -> tuple[dict, list]:
+    """Medians of our calls, in ms and bytes, and the same episodes as a plan for stock."""
+    ours, plan = {"reset_ms": [], "click_ms": [], "fill_ms": [], "screenshot_ms": [], "wire_bytes": []}, []
+    with start_browser_server(workers=1) as server, server.client() as env:
+        for task in (CLICK, FILL):
+            env.reset(task, 1)  # a first page warms the browser, here and in stock
+            plan.append([task, 1, []])
+            for seed in range(FIRST_SEED, FIRST_SEED + repeat):
+                seen, ms = timed(env.reset, task, seed)
+                if task == CLICK:
+                    ours["reset_ms"].append(ms)
+                    ours["wire_bytes"].append(len(seen.model_dump_json()))
+                    bare, pictured = timed(env.step, "noop(0)")[1], timed(env.step, "noop(0)", screenshot=True)[1]
+                    ours["screenshot_ms"].append(max(0.0, pictured - bare))
+                action = text_match_agent(seen, 0)
+                plan.append([task, seed, [action]])
+                ours["click_ms" if task == CLICK else "fill_ms"].append(timed(env.step, action)[1])
+    return {name: statistics.median(values) for name, values in ours.items()}, plan
+
+
+def medians_of_stock(episodes: list[list]) -> dict:
+    """The same numbers from what stock played; the first episode of each task is left out, as ours is."""
+    half = len(episodes) // 2
+    clicks, fills = episodes[1:half], episodes[half + 1:]
+    return {"reset_ms": statistics.median(1_000 * e[0]["seconds"] for e in clicks),
+            "click_ms": statistics.median(1_000 * e[1]["seconds"] for e in clicks),
+            "fill_ms": statistics.median(1_000 * e[1]["seconds"] for e in fills),
+            "screenshot_ms": statistics.median(1_000 * e[-1]["screenshot_seconds"] for e in clicks),
+            "wire_bytes": statistics.median(e[0]["wire_bytes"] for e in clicks)}
+
+
+def our_throughput(workers: int, episodes: int) -> tuple[float, list]:
+    """Episodes per second with four sessions per worker, and the plan that was played."""
+    with start_browser_server(workers=workers) as server, ThreadPoolExecutor(4 * workers) as threads:
+        clients = server.clients(4 * workers)
+        plans: list[list] = [[] for _ in clients]
+
+        def play(i: int, n: int) -> None:
+            for k in range(n):
+                seen = clients[i].reset(CLICK, FIRST_SEED + k * len(clients) + i)
+                action = text_match_agent(seen, 0)
+                plans[i].append([CLICK, seen.seed, [action]])
+                clients[i].step(action)
+
+        list(threads.map(play, range(len(clients)), [1] * len(clients)))  # warms every session
+        for plan in plans:
+            plan.clear()
+        each = max(2, episodes // len(clients))
+        _, ms = timed(lambda: list(threads.map(play, range(len(clients)), [each] * len(clients))))
+    return each * len(clients) / ms * 1_000, [episode for plan in plans for episode in plan]
+
+
+def stock_throughput(workers: int, plan: list, episodes: int) -> float:
+    """Episodes per second of as many stock processes; the start of Python is not counted."""
+    each = max(2, episodes // workers)
+    plans = [[*plan[i * each:(i + 1) * each]] or plan[:each] for i in range(workers)]
+    played, seconds = in_stock(plans)
+    return sum(map(len, played)) / seconds
+
+
+def measure(workers: list[int], repeat: int, episodes: int) -> dict:
+    """Everything, as the object that ``--json`` prints: {name: {"stock", "ours", "ratio"}}."""
+    ours, plan = single_calls(repeat)
+    stock = medians_of_stock(in_stock([plan])[0][0])
+    table = {name: {"stock": round(stock[name], 1), "ours": round(ours[name], 1), "ratio": round(stock[name] / ours[name], 1)}
+             for name in ours}
+    per_second = {"stock": {}, "ours": {}, "ratio": {}}
+    for n in workers:
+        rate, plan = our_throughput(n, episodes)
+        slow = stock_throughput(n, plan, max(2 * n, episodes // 20))
+        per_second["ours"][n], per_second["stock"][n] = round(rate, 2), round(slow, 3)
+        per_second["ratio"][n] = round(rate / slow, 1)
+    return table | {"episodes_per_s": per_second, "cores": os.cpu_count(), "repeat": repeat}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--workers", default="1,2,4,8", help="worker counts, separated by commas")
+    parser.add_argument("--repeat", type=int, default=15, help="episodes per median")
+    parser.add_argument("--episodes", type=int, default=160, help="episodes of ours per worker count (stock: a twentieth)")
+    options = parser.parse_args()
+    result = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes)
+    if options.json:
+        print(json.dumps(result))
+        return
+    print(f"{'':16}{'stock':>12}{'ours':>10}{'ratio':>9}   median of {options.repeat}, {os.cpu_count()} cores")
+    for name in ("reset_ms", "click_ms", "fill_ms", "screenshot_ms", "wire_bytes"):
+        row = result[name]
+        print(f"{name:16}{row['stock']:12,.1f}{row['ours']:10,.1f}{row['ratio']:9.1f}")
+    rates = result["episodes_per_s"]
+    for n in rates["ours"]:
+        print(f"{f'{n} workers':16}{rates['stock'][n]:12.3f}{rates['ours'][n]:10.2f}{rates['ratio'][n]:9.1f}   episodes/s")
+
+
+if __name__ == "__main__":
+    main()
