@@ -42,7 +42,7 @@ class Profile:
     lora_learning_rate: float = 4e-4
     lora_rank: int = 16
     warmup: int = 2
-    entropy: float = 0.01
+    entropy: float = 0.0
     eval_episodes: int = 100
     probe_episodes: int = 48
     workers: int = 2

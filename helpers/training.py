@@ -70,10 +70,10 @@ def _pack_tree(groups: list[tuple[list[int], list[list[int]]]]) -> tuple[list[in
 
 
 class BrowserGRPOTrainer(GRPOTrainer):
-    """`GRPOTrainer` with three additions, none of which changes the loss:
+    """`GRPOTrainer` with four additions, none of which changes the loss:
 
-    - what prompts share goes through the model once, not once per completion, and the trainer's two looks at a batch (the
-      logprobs to compare with the sampler's, then the loss) share one forward pass (attention-only text models);
+    - what prompts share goes through the model once, not once per completion (attention-only text models);
+    - a group in which all ended alike has no advantage and so no gradient: the loss leaves it out of its passes;
     - ``sync_weights`` works with vLLM's CPU build;
     - the gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``), with either generator.
     """
@@ -82,7 +82,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._scored = self._kept = None
+        self._scored = None
         if self.use_vllm and self.accelerator.device.type == "cpu":
             self.vllm_generation.sync_weights = self._sync_weights_cpu
 
@@ -105,7 +105,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
         family = self.accelerator.unwrap_model(model).config.model_type
         plain = all(value is None for value in images.values()) and not compute_aux_loss
         if self.share_prompts and plain and family in ATTENTION_ONLY:
-            logps, entropies = self._logps_once(model, input_ids, attention_mask, logits_to_keep)
+            logps, entropies = self._shared_prompt_logps(model, input_ids, attention_mask, logits_to_keep)
             result = (logps, entropies if compute_entropy else None, None)
         else:
             result = super()._get_per_token_logps_and_entropies(
@@ -113,23 +113,6 @@ class BrowserGRPOTrainer(GRPOTrainer):
                 compute_aux_loss=compute_aux_loss, **images)
         self._scored = result[0].detach()
         return result
-
-    def _logps_once(self, model, input_ids, attention_mask, keep):
-        """`_shared_prompt_logps`; where the loss will ask for the same rows again before the weights change, the graph of the
-        first, gradient-free question is kept and answers the second. The trainer shuffles the rows in between."""
-        rows = [row.tobytes() for row in torch.cat([input_ids, attention_mask], 1).cpu().numpy()]
-        kept, self._kept = self._kept, None
-        if torch.is_grad_enabled() and kept and kept[0] == self.state.global_step and set(rows) <= kept[1].keys():
-            order = torch.tensor([kept[1][row] for row in rows], device=input_ids.device)
-            return kept[2][order], kept[3][order]
-        again = self.num_iterations == self.args.steps_per_generation == self.accelerator.num_processes == 1
-        with torch.set_grad_enabled(torch.is_grad_enabled() or (again and model.training)):
-            logps, entropies = self._shared_prompt_logps(model, input_ids, attention_mask, keep)
-        if not torch.is_grad_enabled():
-            if again and model.training:
-                self._kept = self.state.global_step, {row: i for i, row in enumerate(rows)}, logps, entropies
-            logps, entropies = logps.detach(), entropies.detach()
-        return logps, entropies
 
     def _shared_prompt_logps(self, model, input_ids, attention_mask, keep):
         """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`)."""
@@ -163,6 +146,13 @@ class BrowserGRPOTrainer(GRPOTrainer):
         return torch.stack(logps), torch.stack(entropies)
 
     def _compute_loss(self, model, inputs):
+        if self.loss_type == "dapo" and not self.beta and not self.args.entropy_coef:
+            # This loss divides by the tokens of the whole batch (num_items_in_batch), so what is 0 can be left out. One row
+            # stays where all are 0: the optimiser wants a graph.
+            taught = inputs["advantages"] != 0
+            taught[0] |= not taught.any()
+            inputs = {name: value[taught] if torch.is_tensor(value) and value.shape[:1] == taught.shape else value
+                      for name, value in inputs.items()}
         loss = super()._compute_loss(model, inputs)
         if (sampled := inputs.get("sampling_per_token_logps")) is not None:
             mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from trl import GRPOTrainer
 from trl.trainer.utils import pad
 
 from helpers.profiles import PROFILES
 from helpers.tasks import train_seeds
-from helpers.training import grpo_config, training_specs
+from helpers.training import BrowserGRPOTrainer, grpo_config, training_specs
 
 
 def batch(tokenizer):
@@ -70,3 +71,27 @@ def test_training_pages_are_fixed_by_the_seed_and_repeat_only_when_all_were_seen
     chosen = train_seeds("click-button")
     twice = [s.seed for s in training_specs(replace(profile, task="click-button"), 2 * len(chosen))]
     assert sorted(twice[:len(chosen)]) == sorted(twice[len(chosen):]) == sorted(chosen)
+
+
+@pytest.mark.parametrize("advantages", [[1.0, -0.5, -0.5, 0.0, 0.0, 0.0], [0.5, -1.0, 0.5, 1.0, -1.0, 0.0], [0.0] * 6])
+def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient(tiny_trainer, policy, monkeypatch, advantages):
+    trainer = tiny_trainer(group_size=3, loss_type="dapo")
+    trainer.current_gradient_accumulation_steps = 1  # train() sets it
+    ids, attention, mask = batch(policy.tokenizer)
+    keep, counted = mask.shape[1], []
+    score_rows = trainer._shared_prompt_logps
+    monkeypatch.setattr(trainer, "_shared_prompt_logps",
+                        lambda model, rows, *a: counted.append(len(rows)) or score_rows(model, rows, *a))
+
+    def gradient(compute_loss):
+        inputs = {"prompt_ids": ids[:, :-keep], "prompt_mask": attention[:, :-keep], "completion_ids": ids[:, -keep:],
+                  "completion_mask": mask, "advantages": torch.tensor(advantages), "num_items_in_batch": mask.sum()}
+        trainer.model.zero_grad()
+        loss = compute_loss(trainer, trainer.model, inputs)
+        loss.backward()
+        return torch.cat([loss.detach()[None], *(p.grad.flatten() for p in trainer.model.parameters())])
+
+    whole, ours = gradient(GRPOTrainer._compute_loss), gradient(BrowserGRPOTrainer._compute_loss)
+    assert counted == [6, max(1, sum(a != 0 for a in advantages))]
+    assert (whole.abs().max() > 1e-3) == any(advantages)
+    assert (whole - ours).abs().max() <= 1e-5
