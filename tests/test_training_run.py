@@ -24,7 +24,8 @@ def run(folder, *arguments, **environment):
 
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
 def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
-    done = run(tmp_path, COURSE_GENERATOR="vllm")
+    # The entropy bonus moves the weights even where the only group of a tiny batch ends alike.
+    done = run(tmp_path, COURSE_GENERATOR="vllm", COURSE_ENTROPY="0.05")
     assert done.returncode == 0, done.stderr[-3000:]
     rows = read_metrics(tmp_path)
     assert [row["update"] for row in rows] == [1, 2]
