@@ -23,16 +23,16 @@ from helpers.chromium import find_chromium
 
 
 def fields(observation, seconds, reward=0.0, done=False, info=None):
-    properties = observation["extra_element_properties"]
+    properties, text = observation["extra_element_properties"], flatten_axtree_to_str(observation["axtree_object"])
     return {
-        "goal": observation["goal"], "axtree_txt": flatten_axtree_to_str(observation["axtree_object"]),
+        "goal": observation["goal"], "axtree_txt": text,
         "bids": sorted(properties), "clickable": sorted(b for b, p in properties.items() if p["clickable"]),
         "focused_bid": observation["focused_element_bid"], "error": observation["last_action_error"].split("\n")[0],
         "done": done, "stock_reward": reward,
         "raw_reward": info["task_info"].get("RAW_REWARD_GLOBAL", 0.0) if done else 0.0, "seconds": seconds,
         # What upstream's OpenEnv server puts on the wire: the text, and the picture as nested lists.
         "wire_bytes": len(json.dumps({"screenshot": observation["screenshot"].tolist(), "goal": observation["goal"],
-                                      "text": flatten_axtree_to_str(observation["axtree_object"])})),
+                                      "text": text})),
     }
 
 

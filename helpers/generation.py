@@ -208,13 +208,16 @@ def start_vllm(path: str, dtype: str = "float32", max_model_len: int = 2048, gpu
 
         return VLLMGenerator(LLM(model=path, dtype=dtype, max_model_len=max_model_len, gpu_memory_utilization=gpu_memory,
                                  max_num_seqs=64, max_num_batched_tokens=4096, logprobs_mode="processed_logprobs",
-                                 **({} if _has_gpu() else {"enforce_eager": True, "block_size": 32}), use_tqdm_on_load=False))
+                                 **engine_settings()))
     except Exception as error:
         raise GenerationError(f"vLLM did not start ({str(error).splitlines()[0][:160]}): set COURSE_GENERATOR=transformers to "
                               "go on without it.") from error
 
 
-def _has_gpu() -> bool:
+def engine_settings() -> dict[str, Any]:
+    """What every vLLM engine of the course is started with: on a CPU without compiling, which takes longer than it saves, and
+    with the smallest cache blocks that its attention takes, so that more of a shared prompt is reused."""
     import torch
 
-    return torch.cuda.is_available()
+    on_cpu = {} if torch.cuda.is_available() else {"enforce_eager": True, "block_size": 32}
+    return {"use_tqdm_on_load": False} | on_cpu

@@ -27,7 +27,7 @@ from helpers.actions import KINDS
 from helpers.browser import BrowserServerError, list_tasks, start_browser_server
 from helpers.episodes import Episode, write_episodes
 from helpers.evaluation import Evaluation, difference, evaluate
-from helpers.generation import GenerationError, common_prefix, prepare_vllm
+from helpers.generation import GenerationError, common_prefix, engine_settings, prepare_vllm
 from helpers.policies import Policy, PolicyError, load_policy, lora_targets, quiet_transformers
 from helpers.profiles import Profile, ProfileError, check_fits, get_profile
 from helpers.rewards import strict_success
@@ -290,13 +290,11 @@ def lora_config(profile: Profile, family: str) -> Any:
 @contextlib.contextmanager
 def _vllm_in_precision(dtype: str) -> Iterator[None]:
     """Start the trainer's engine in the policy's own precision: TRL names none, and vLLM's "auto" makes bf16 of fp32, which
-    would move the sampled logprobs by 0.1 and more. On a CPU it also skips compiling, which takes longer than it saves."""
+    would move the sampled logprobs by 0.1 and more."""
     import trl.generation.vllm_generation as module
 
     original = module.LLM
-    on_cpu = {} if torch.cuda.is_available() else {"enforce_eager": True, "block_size": 32}
-    extra = {"dtype": dtype, "use_tqdm_on_load": False} | on_cpu
-    module.LLM = functools.partial(original, **extra)
+    module.LLM = functools.partial(original, dtype=dtype, **engine_settings())
     try:
         yield
     finally:

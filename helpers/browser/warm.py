@@ -193,7 +193,6 @@ class Session:
         self.generation = 0
 
     def _fresh_page(self) -> None:
-        self.episodes += 1
         if self.episodes % CONTEXT_EPISODES == 0:
             self.close()
         if self.generation != self.warm.generation or not self.warm.browser.is_connected():
@@ -212,7 +211,8 @@ class Session:
 
     def _same_page(self, task: str, want: tuple) -> bool:
         """Whether the page of the last episode can start the next one; if so, it is made ready."""
-        usable = (task in IN_PLACE and "screenshot" not in want and self.last is not None and self.last["task"] == task
+        usable = (task in IN_PLACE and "screenshot" not in want and self.episodes % CONTEXT_EPISODES
+                  and self.last is not None and self.last["task"] == task
                   and self.generation == self.warm.generation and self.warm.browser.is_connected()
                   and not (self.trouble or self.popup or self.page.is_closed()) and self.page.url == self.task.url)
         if usable:
@@ -223,6 +223,7 @@ class Session:
         """Start an episode. ``want``: ("screenshot",) or (). Returns the fields of a `BrowserObservation`."""
         for attempt in (1, 2):
             try:
+                self.episodes += 1
                 loaded, self.last = self._same_page(task, want), None
                 if not loaded:
                     self._fresh_page()
