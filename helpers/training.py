@@ -115,21 +115,21 @@ class BrowserGRPOTrainer(GRPOTrainer):
         return result
 
     def _shared_prompt_logps(self, model, input_ids, attention_mask, keep):
-        """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`)."""
-        rows = [(ids[:-keep][m[:-keep].bool()].tolist(), ids[-keep:][m[-keep:].bool()].tolist())
+        """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`), and so is
+        a completion that a group has several times: on short answers that is the rule."""
+        rows = [(tuple(ids[:-keep][m[:-keep].bool()].tolist()), tuple(ids[-keep:][m[-keep:].bool()].tolist()))
                 for ids, m in zip(input_ids, attention_mask, strict=True)]
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for i, (prompt, _) in enumerate(rows):
-            groups.setdefault(tuple(prompt), []).append(i)
+        groups: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
+        for i, (prompt, completion) in enumerate(rows):
+            groups.setdefault(prompt, {}).setdefault(completion, []).append(i)
         logps, entropies = [None] * len(rows), [None] * len(rows)
         chunk: list[tuple[int, ...]] = []
         for n, prompt in enumerate(groups, start=1):  # the mask grows with the square of the length, so it is bounded
             chunk.append(prompt)
-            tokens = sum(len(p) + sum(len(rows[i][1]) for i in groups[p]) for p in chunk)
+            tokens = sum(len(p) + sum(map(len, groups[p])) for p in chunk)
             if n < len(groups) and tokens < MAX_PACKED:
                 continue
-            members = [i for p in chunk for i in groups[p]]
-            ids, positions, targets, sees = _pack_tree([(list(p), [rows[i][1] for i in groups[p]]) for p in chunk])
+            ids, positions, targets, sees = _pack_tree([(list(p), list(map(list, groups[p]))) for p in chunk])
             device = input_ids.device
             where = [i for i, target in enumerate(targets) if target != -100]
             with self.accelerator.autocast():
@@ -138,10 +138,12 @@ class BrowserGRPOTrainer(GRPOTrainer):
                             logits_to_keep=torch.tensor(where, device=device))
             wanted = torch.tensor([targets[i] for i in where], device=device)
             scored, entropy = selective_log_softmax_and_entropy(out.logits[0].float(), wanted, temperature=self.temperature)
-            sizes = [len(rows[i][1]) for i in members]
-            for i, lp, h in zip(members, scored.split(sizes), entropy.split(sizes), strict=True):
-                logps[i] = torch.nn.functional.pad(lp, (0, keep - len(lp)))
-                entropies[i] = torch.nn.functional.pad(h, (0, keep - len(lp)))
+            branches = [(completion, same) for p in chunk for completion, same in groups[p].items()]
+            sizes = [len(completion) for completion, _ in branches]
+            for (completion, same), lp, h in zip(branches, scored.split(sizes), entropy.split(sizes), strict=True):
+                for i in same:
+                    logps[i] = torch.nn.functional.pad(lp, (0, keep - len(completion)))
+                    entropies[i] = torch.nn.functional.pad(h, (0, keep - len(completion)))
             chunk = []
         return torch.stack(logps), torch.stack(entropies)
 
@@ -156,8 +158,11 @@ class BrowserGRPOTrainer(GRPOTrainer):
         loss = super()._compute_loss(model, inputs)
         if (sampled := inputs.get("sampling_per_token_logps")) is not None:
             mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
-            gap = ((self._scored - sampled).abs() * mask).max()
-            self._metrics["train"]["logprob_gap/max"].append(self.accelerator.gather(gap).max().item())
+            gap = (self._scored - sampled).abs() * mask
+            self._metrics["train"]["logprob_gap/max"].append(self.accelerator.gather(gap.max()).max().item())
+            if not (self.use_vllm and self.vllm_importance_sampling_correction):  # else the trainer has logged it
+                mean = self.accelerator.gather(gap.sum() / mask.sum().clamp(min=1)).mean().item()
+                self._metrics["train"]["sampling/sampling_logp_difference/mean"].append(mean)
         return loss
 
 
@@ -261,7 +266,9 @@ def training_specs(profile: Profile, n: int) -> list[EpisodeSpec]:
 def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRPOConfig:
     """The trainer's configuration: plain GRPO as TRL has it, sampled at temperature 1 without top-k or top-p.
 
-    ``beta`` 0 means no KL term and so no reference model; gradient checkpointing is off because these models fit.
+    ``beta`` 0 means no KL term and so no reference model; gradient checkpointing is off because these models fit. In fp32 the
+    sampled and the recomputed logprobs agree to 1e-4, so the correction for their ratio would multiply by 1 and cost a forward
+    pass; it is on in bf16, where they differ.
     """
     cpu = profile.device == "cpu"
     return GRPOConfig(
@@ -272,6 +279,7 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
         entropy_coef=profile.entropy, loss_type="dapo", scale_rewards="group",
         max_completion_length=1024, shuffle_dataset=False, activation_checkpointing=False,
         use_vllm=profile.generator == "vllm", vllm_mode="colocate", vllm_max_model_length=1536,
+        vllm_importance_sampling_correction=profile.dtype != "float32",
         vllm_gpu_memory_utilization=profile.vllm_memory,
         use_cpu=cpu, bf16=profile.dtype == "bfloat16", fp16=False, dataloader_pin_memory=not cpu,
         logging_steps=1, save_strategy="steps", save_steps=profile.save_every, save_total_limit=1, disable_tqdm=True,

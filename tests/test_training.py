@@ -13,10 +13,12 @@ from helpers.training import BrowserGRPOTrainer, grpo_config, training_specs
 
 
 def batch(tokenizer):
-    """Two groups of three with prompts and completions of different lengths, padded as the trainer pads them."""
+    """Two groups of four with prompts and completions of different lengths, one of each group twice, padded as the trainer
+    pads them."""
     torch.manual_seed(1)
     prompts = [torch.randint(10, 2000, (n,)) for n in (7, 12)]
     rows = [(prompts[g], torch.randint(10, 2000, (n,))) for g, lengths in enumerate([(5, 1, 9), (3, 9, 4)]) for n in lengths]
+    rows = [*rows[:3], rows[0], *rows[3:], rows[4]]
     sides = []
     for part, side in ((0, "left"), (1, "right")):
         ids = [row[part] for row in rows]
@@ -40,7 +42,7 @@ def score(trainer, share, tokenizer):
 
 
 def test_shared_prompts_change_no_logprob_no_entropy_and_no_gradient(tiny_trainer, policy):
-    trainer = tiny_trainer(group_size=3)
+    trainer = tiny_trainer()
     plain, shared = score(trainer, False, policy.tokenizer), score(trainer, True, policy.tokenizer)
     assert plain[0].std() > 0.5 and plain[2].abs().max() > 1e-2  # the comparison says something
     for a, b in zip(plain, shared, strict=True):
@@ -55,7 +57,7 @@ def test_training_samples_from_the_plain_softmax(name, tmp_path):
 
 
 def test_a_family_with_convolutions_keeps_the_trainers_own_path(tiny_trainer, policy, monkeypatch):
-    trainer = tiny_trainer(group_size=3)
+    trainer = tiny_trainer()
     trainer.model.config.model_type = "lfm2"
     monkeypatch.setattr(trainer, "_shared_prompt_logps", lambda *a: pytest.fail("prompts of LFM2 must not be shared"))
     ids, attention, mask = batch(policy.tokenizer)
@@ -73,9 +75,10 @@ def test_training_pages_are_fixed_by_the_seed_and_repeat_only_when_all_were_seen
     assert sorted(twice[:len(chosen)]) == sorted(twice[len(chosen):]) == sorted(chosen)
 
 
-@pytest.mark.parametrize("advantages", [[1.0, -0.5, -0.5, 0.0, 0.0, 0.0], [0.5, -1.0, 0.5, 1.0, -1.0, 0.0], [0.0] * 6])
+@pytest.mark.parametrize("advantages", [[1.0, -0.5, -1.0, 0.5, 0.0, 0.0, 0.0, 0.0],
+                                        [0.5, -1.0, 0.5, 0.0, 1.0, -1.0, 0.0, 0.0], [0.0] * 8])
 def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient(tiny_trainer, policy, monkeypatch, advantages):
-    trainer = tiny_trainer(group_size=3, loss_type="dapo")
+    trainer = tiny_trainer(loss_type="dapo")
     trainer.current_gradient_accumulation_steps = 1  # train() sets it
     ids, attention, mask = batch(policy.tokenizer)
     keep, counted = mask.shape[1], []
@@ -92,6 +95,6 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
         return torch.cat([loss.detach()[None], *(p.grad.flatten() for p in trainer.model.parameters())])
 
     whole, ours = gradient(GRPOTrainer._compute_loss), gradient(BrowserGRPOTrainer._compute_loss)
-    assert counted == [6, max(1, sum(a != 0 for a in advantages))]
+    assert counted == [8, max(1, sum(a != 0 for a in advantages))]
     assert (whole.abs().max() > 1e-3) == any(advantages)
     assert (whole - ours).abs().max() <= 1e-5

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.episodes import read_episodes
 from helpers.generation import vllm_problem
-from helpers.training import read_metrics
+from helpers.training import main, read_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 SMOKE = {"COURSE_SCALE": "smoke", "COURSE_EVAL_EPISODES": "4", "COURSE_LEARNING_RATE": "1e-4", "COURSE_WARMUP": "0"}
@@ -51,14 +51,24 @@ def test_a_run_with_lora_leaves_a_result_and_can_be_resumed(tmp_path):
     assert rows[:2] == kept  # what was measured before the resume is kept as it was
 
 
-@pytest.mark.parametrize(("arguments", "environment", "words"), [
+BAD = [
     (["--task", "click-nothing"], {}, "no MiniWoB task 'click-nothing'"),
     (["--policy", "smollm9"], {}, "There is no policy 'smollm9'"),
     ([], {"COURSE_PROFILE": "tpu"}, "There is no profile 'tpu'"),
     ([], {"COURSE_UPDATES": "many"}, "COURSE_UPDATES=many"),
     ([], {"COURSE_CHROMIUM": "/nowhere/chromium"}, "COURSE_CHROMIUM"),
-])
-def test_bad_input_gets_one_sentence_and_an_exit_code(tmp_path, arguments, environment, words):
-    done = run(tmp_path, *arguments, **{"COURSE_GENERATOR": "transformers", **environment})
+]
+
+
+@pytest.mark.parametrize(("arguments", "environment", "words"), BAD)
+def test_bad_input_gets_one_sentence_and_an_exit_code(tmp_path, monkeypatch, capsys, arguments, environment, words):
+    for name, value in {**SMOKE, "COURSE_GENERATOR": "transformers", **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["--output", str(tmp_path), *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_command_shows_no_traceback(tmp_path):
+    done = run(tmp_path, "--task", "click-nothing", COURSE_GENERATOR="transformers")
     assert done.returncode == 2
-    assert words in done.stderr and "Traceback" not in done.stderr
+    assert BAD[0][2] in done.stderr and "Traceback" not in done.stderr
