@@ -22,7 +22,8 @@ course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs 
 
 test: setup  ## lint, the tests, and the six notebooks at smoke scale
 	$(PY) -m ruff check .
-	COURSE_SCALE=smoke $(PY) -m pytest --nbmake --nbmake-timeout=600 tests $(wildcard notebooks/*.ipynb)
+	COURSE_SCALE=smoke $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbmake --nbmake-timeout=600 \
+		$(wildcard notebooks/*.ipynb) tests
 
 unit: setup  ## lint and the tests without the notebooks (ARGS="-k parser" chooses)
 	$(PY) -m ruff check .

@@ -35,13 +35,13 @@ class Profile:
     dtype: str = "float32"
     task: str = "click-button"
     pages: str = "chosen"
-    groups: int = 4
-    group_size: int = 8
-    updates: int = 28
-    learning_rate: float = 2e-5
+    groups: int = 12
+    group_size: int = 4
+    updates: int = 20
+    learning_rate: float = 3e-5
     lora_learning_rate: float = 4e-4
     lora_rank: int = 16
-    warmup: int = 2
+    warmup: int = 4
     entropy: float = 0.0
     eval_episodes: int = 100
     probe_episodes: int = 48
@@ -60,14 +60,14 @@ class Profile:
 
 PROFILES: dict[str, Profile] = {
     "cpu": Profile("cpu", "cpu", 8.0),
-    "t4": Profile("t4", "cuda", 15.0, policy="lfm2-350m", dtype="float32", groups=4, updates=150, learning_rate=5e-6,
-                  workers=2, clients=32),
-    "l4": Profile("l4", "cuda", 22.0, policy="lfm2-350m", dtype="bfloat16", groups=4, updates=150, learning_rate=5e-6,
-                  workers=4, clients=32),
-    "a100": Profile("a100", "cuda", 40.0, policy="lfm2-350m", dtype="bfloat16", groups=8, updates=200, learning_rate=5e-6,
-                    workers=8, clients=64),
-    "h100": Profile("h100", "cuda", 80.0, policy="lfm2-350m", dtype="bfloat16", groups=8, updates=200, learning_rate=5e-6,
-                    workers=8, clients=64),
+    "t4": Profile("t4", "cuda", 15.0, policy="lfm2-350m", dtype="float32", groups=4, group_size=8, updates=150,
+                  learning_rate=5e-6, workers=2, clients=32),
+    "l4": Profile("l4", "cuda", 22.0, policy="lfm2-350m", dtype="bfloat16", groups=4, group_size=8, updates=150,
+                  learning_rate=5e-6, workers=4, clients=32),
+    "a100": Profile("a100", "cuda", 40.0, policy="lfm2-350m", dtype="bfloat16", groups=8, group_size=8, updates=200,
+                    learning_rate=5e-6, workers=8, clients=64),
+    "h100": Profile("h100", "cuda", 80.0, policy="lfm2-350m", dtype="bfloat16", groups=8, group_size=8, updates=200,
+                    learning_rate=5e-6, workers=8, clients=64),
 }
 
 
@@ -138,8 +138,9 @@ def predict(profile: Profile, lora: bool = False) -> dict[str, float]:
     """Predicted minutes of a training run and memory in GB, start-up and evaluation included.
 
     Memory: weights, and for what is trained gradients and two Adam moments in fp32; vLLM's own copy of the weights and its
-    cache; 0.35 GB per browser worker and 0.05 per session (measured, 2 cores). Time on a CPU follows the arithmetic of a
-    shared-prompt update at 120 GFLOP/s per two cores in fp32; on a GPU it is a guess until a recording replaces it.
+    cache; 0.35 GB per browser worker and 0.05 per session (measured, 2 cores). Time on a CPU: 0.25 s per episode of a click
+    task with 135 million parameters on two cores (measured), 0.06 of it in the browser; on a GPU it is a guess until a
+    recording replaces it.
     """
     millions = POLICIES[profile.policy].parameters_m if profile.policy in POLICIES else 1_000
     bytes_each = 4 if profile.dtype == "float32" else 2
@@ -148,9 +149,9 @@ def predict(profile: Profile, lora: bool = False) -> dict[str, float]:
     vllm = (weights + 1.0) if profile.generator == "vllm" else 0.5
     browsers = profile.workers * 0.35 + profile.clients * 0.05
     memory = weights + training + vllm + 1.5 + (browsers if profile.device == "cpu" else 0.0)
-    tokens = profile.groups * (150 + 15 * profile.group_size)
-    speed = 120e9 * max(1, (os.cpu_count() or 2) / 2) if profile.device == "cpu" else 2e13
-    update = tokens * millions * 1e6 * 2 * 4 / speed + profile.batch * 0.1 + 0.5
+    two_cores = max(1, (os.cpu_count() or 2) / 2)
+    episode = (0.06 + 0.19 * millions / 135) / two_cores if profile.device == "cpu" else 0.1
+    update = profile.batch * episode + 0.5
     evaluation = profile.eval_episodes * 2 * (0.35 if profile.device == "cpu" else 0.1)
     start = 45 if profile.generator == "vllm" else 10
     return {"minutes": (start + profile.updates * update + evaluation) / 60, "memory_gb": memory}
