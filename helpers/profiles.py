@@ -46,7 +46,7 @@ class Profile:
     eval_episodes: int = 100
     probe_episodes: int = 48
     workers: int = 2
-    clients: int = 32
+    clients: int = 50
     save_every: int = 10
     seed: int = 0
     vllm_memory: float = 0.2
@@ -122,6 +122,8 @@ def get_profile(name: str | None = None, scale: str | None = None) -> Profile:
         raise ProfileError(f"The profile {name!r} does not fit this machine, which is {machine!r}: unset COURSE_PROFILE.")
     cores = os.cpu_count() or 2
     profile = replace(PROFILES[name], memory_gb=memory, workers=max(1, min(PROFILES[name].workers, cores)))
+    if machine == "cpu":  # sessions take the memory that a training run leaves
+        profile = replace(profile, clients=max(8, min(profile.clients, int((memory - 6.0) / 0.05))))
     profile = _override(_scaled(profile, scale))
     if profile.group_size < 2 or profile.groups < 1 or profile.updates < 1:
         raise ProfileError("A group needs at least 2 episodes, an update at least one group, a run at least one update.")

@@ -32,6 +32,9 @@ PINS = ("requirements-common.txt", "requirements.txt", "requirements-cpu.txt", "
         "constraints.txt")
 SUPPORTED = ("3.11", "3.12")  # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13
 UV = "uv==0.13.8"
+# A third of all code: tests, and what only a few readers import (Python then compiles it when it is imported).
+NOT_COMPILED = (r"/tests/|/site-packages/(pip|setuptools|numba|anthropic|selenium|fontTools|debugpy)/"
+                r"|/transformers/models/(?!auto|llama|qwen|lfm|bloom|whisper|encoder_decoder|deepseek)")
 LINUX = sys.platform.startswith("linux")
 # Playwright 1.44 asks a host that has been retired; this is where its builds are now, under the same names.
 BROWSER_HOST = "https://cdn.playwright.dev/dbazure/download/playwright"
@@ -373,7 +376,7 @@ def main() -> None:
         note(removed)
     site = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])[1].strip()
     with step("bytecode", "compiling"):
-        run([PYTHON, "-m", "compileall", "-q", "-q", "-j", "0", site], 900)
+        run([PYTHON, "-m", "compileall", "-q", "-q", "-j", "0", "-x", NOT_COMPILED, site], 900)
     # So that `import helpers` works in every notebook and editor that uses this environment.
     (Path(site) / "course.pth").write_text(f"{ROOT}\n")
     with step("chromium", "looking for one"):
