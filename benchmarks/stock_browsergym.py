@@ -28,7 +28,8 @@ def fields(observation, seconds, reward=0.0, done=False, info=None):
         "goal": observation["goal"], "axtree_txt": text,
         "bids": sorted(properties), "clickable": sorted(b for b, p in properties.items() if p["clickable"]),
         "focused_bid": observation["focused_element_bid"], "error": observation["last_action_error"].split("\n")[0],
-        "done": done, "stock_reward": reward,
+        "url": observation["url"], "left": info["task_info"].get("error", "") if info else "",
+        "done": done, "reward": float(reward > 0),  # its size shrinks with the wall clock
         "raw_reward": info["task_info"].get("RAW_REWARD_GLOBAL", 0.0) if done else 0.0, "seconds": seconds,
         # What upstream's OpenEnv server puts on the wire: the text, and the picture as nested lists.
         "wire_bytes": len(json.dumps({"screenshot": observation["screenshot"].tolist(), "goal": observation["goal"],
@@ -62,7 +63,12 @@ def main():
     for task, seed, actions in json.loads(sys.stdin.readline()):
         if task not in envs:
             envs[task] = gymnasium.make(f"browsergym/miniwob.{task}", disable_env_checker=True)
-        episodes.append(play(envs[task], seed, actions))
+        try:
+            episodes.append(play(envs[task], seed, actions))
+        except Exception as error:  # one that stock cannot play must not cost the others
+            print(task, seed, actions, error, file=sys.stderr)
+            episodes.append([])
+            envs.pop(task).close()
     print("RESULT " + json.dumps(episodes), flush=True)
     os._exit(0)
 

@@ -2,7 +2,9 @@
 
 import atexit
 import json
+import os
 import re
+import secrets
 import select
 import shutil
 import subprocess
@@ -10,6 +12,7 @@ import tempfile
 import threading
 import urllib.request
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from openenv.core.env_server.types import State
 from websockets.exceptions import ConnectionClosed
 
 from helpers.browser.models import BrowserAction, BrowserObservation, BrowserServerError, Element, list_tasks
-from helpers.browser.processes import descendants, kill, spawn
+from helpers.browser.processes import descendants, first_line, kill, spawn
 
 __all__ = ["BrowserClient", "BrowserServer", "connect", "list_tasks", "start_browser_server"]
 _TREE_LINE = re.compile(r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)")
@@ -77,8 +80,9 @@ class _Closing(AbstractContextManager):
 class BrowserClient(_Closing):
     """One session of a browser server: `reset`, `step`, `close`. Use it from one thread at a time."""
 
-    def __init__(self, wire, where: str, screenshot: bool = False):
-        self._wire, self._where, self._screenshot = wire, where, screenshot
+    def __init__(self, reopen: Callable[[], Any], where: str, screenshot: bool = False):
+        """``reopen`` connects, and connects again where the server was restarted."""
+        self._wire, self._reopen, self._where, self._screenshot = reopen(), reopen, where, screenshot
         self._head: dict[str, Any] = {}
         self._step = 0
 
@@ -95,6 +99,7 @@ class BrowserClient(_Closing):
         counts. BrowserServerError where no episode is running."""
         self._step += 1
         picture = self._screenshot if screenshot is None else screenshot
+        action = action.encode(errors="replace").decode()[:100_000]  # what the wire takes; it is no action in any case
         request = BrowserAction(action_str=action, metadata={"screenshot": picture, "observe": observe})
         return self._read(self._call("step", request))
 
@@ -104,13 +109,23 @@ class BrowserClient(_Closing):
             observation = observation.model_copy(update=self._head | {"step": self._step})
         return observation
 
-    def _call(self, method: str, *arguments, **named):
+    def _call(self, method: str, *arguments, again: bool = True, **named):
         if self._wire is None:
             raise BrowserServerError("This client is closed; start_browser_server() starts a server with new ones.")
         try:
             return getattr(self._wire, method)(*arguments, **named)
         except (ConnectionClosed, OSError, TimeoutError) as error:
-            raise BrowserServerError(_no_answer(self._where, type(error).__name__)) from error
+            with suppress(Exception):
+                self._wire.close()
+            try:
+                self._wire = self._reopen()
+            except BrowserServerError as gone:
+                raise gone from error
+            if method == "reset" and again:
+                return self._call(method, *arguments, again=False, **named)
+            lost = BrowserObservation(done=True, reward=None, ended="infrastructure_error", step=self._step, **self._head,
+                                      infrastructure_error="the browser server was lost while the episode ran")
+            return StepResult(observation=lost, done=True)
         except RuntimeError as error:
             message = re.sub(r"^Server error: (.*) \(code: \w+\)$", r"\1", str(error), flags=re.DOTALL)
             if "CAPACITY_REACHED" in str(error):
@@ -125,38 +140,83 @@ class BrowserClient(_Closing):
                 wire.close()
 
 
-def connect(url: str | None = None, image: str | None = None, screenshot: bool = False) -> BrowserClient:
-    """A client of a server that runs elsewhere: ``url`` of any OpenEnv BrowserGym server (ours, or an official Space), or a
-    Docker ``image`` of one, which is started. BrowserServerError where nothing answers."""
+def _open(url: str, token: str | None) -> Any:
+    """A connected `_Wire`; BrowserServerError where nothing answers."""
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    try:
+        wire = _Wire(base_url=url, message_timeout_s=120.0, websocket_ping_interval_s=None, headers=headers).sync()
+        wire.connect()
+    except Exception as error:
+        reason = first_line(error)
+        if "HTTP 403" in reason or "HTTP 401" in reason:
+            raise BrowserServerError(f"The browser server at {url} wants its token: connect(url, token=server.token).") from error
+        raise BrowserServerError(_no_answer(url, reason)) from error
+    return wire
+
+
+def connect(url: str | None = None, image: str | None = None, screenshot: bool = False,
+            token: str | None = None) -> BrowserClient:
+    """A client of a server that runs elsewhere: ``url`` of any OpenEnv BrowserGym server (ours, with its ``token``, or an
+    official Space), or a Docker ``image`` of one, which is started. BrowserServerError where nothing answers."""
     if (url is None) == (image is None):
         raise BrowserServerError("Give connect() either the url of a server or the name of a Docker image.")
-    try:
-        if image is not None:
+    if url is not None:
+        return BrowserClient(lambda: _open(url, token), url, screenshot)
+
+    def start() -> Any:
+        try:
             settings = {"BROWSERGYM_BENCHMARK": "miniwob", "BROWSERGYM_TASK_NAME": "click-test"}
-            wire = _Wire.from_docker_image(image, env_vars=settings).sync()
-        else:
-            wire = _Wire(base_url=url, message_timeout_s=120.0, websocket_ping_interval_s=None).sync()
-            wire.connect()
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BrowserServerError(f"The container {image!r} did not start ({reason}); is Docker installed and running?" if image
-                                 else _no_answer(url, reason)) from error
-    return BrowserClient(wire, url or image, screenshot)
+            return _Wire.from_docker_image(image, env_vars=settings).sync()
+        except Exception as error:
+            raise BrowserServerError(f"The container {image!r} did not start ({first_line(error)}); does Docker run?") from error
+
+    return BrowserClient(start, image, screenshot)
 
 
 class BrowserServer(_Closing):
-    """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it also ends with us."""
+    """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it also ends with us. One that
+    was killed is started again when a client needs it; the episodes that were running are lost."""
 
-    def __init__(self, process: subprocess.Popen, url: str, directory: Path):
-        self.url = url
-        self._process, self._directory = process, directory
+    def __init__(self, workers: int, sessions: int, port: int, timeout: float, host: str, token: str):
+        self.token, self._timeout, self._arguments = token, timeout, (workers, sessions)
         self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
         self._lock = threading.Lock()
+        self._process: subprocess.Popen | None = None
+        self._start(host, port)
         atexit.register(self.close)
+
+    def _start(self, host: str, port: int) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
+        log = self._directory / "server.log"
+        with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
+            process = spawn("helpers.browser.server", host, port, *self._arguments, self._directory, stdout=subprocess.PIPE,
+                            stderr=file, env=os.environ | {"BROWSER_SERVER_TOKEN": self.token})  # not in argv, which all can read
+        readable = select.select([process.stdout], [], [], self._timeout)[0]
+        line = process.stdout.readline() if readable else b""
+        answer = json.loads(line) if line else {}
+        if "port" in answer:
+            self._process, self._address = process, (host, answer["port"])
+            self.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{answer['port']}"
+            return
+        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        _end(process, self._directory)
+        if "failed" in answer:
+            raise BrowserServerError(answer["failed"])
+        raise BrowserServerError(
+            f"The browser server ended while it started: {said[-1] if said else 'it said nothing'}." if readable else
+            f"The browser server was not ready within {self._timeout:.0f} s; try fewer workers or more time.")
+
+    def _reopen(self) -> Any:
+        """A new connection; the server is started again, at its old address, where its process has ended."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                _end(self._process, self._directory)
+                self._start(*self._address)
+        return _open(self.url, self.token)
 
     def client(self, screenshot: bool = False) -> BrowserClient:
         """A new session; with ``screenshot`` every observation has a picture unless the call says otherwise."""
-        client = connect(url=self.url, screenshot=screenshot)
+        client = BrowserClient(self._reopen, self.url, screenshot)
         self._clients.add(client)
         return client
 
@@ -167,6 +227,7 @@ class BrowserServer(_Closing):
     def stats(self) -> dict[str, Any]:
         """Worker pids, sessions, requests, restarts and infrastructure failures, as the server counts them."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy: it is on this machine
+        direct.addheaders = [("Authorization", f"Bearer {self.token}")]
         try:
             with direct.open(self.url + "/stats", timeout=10) as file:
                 return json.load(file)
@@ -182,47 +243,30 @@ class BrowserServer(_Closing):
         atexit.unregister(self.close)
         for client in list(self._clients):
             client.close()
-        _end(process)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        _end(process, self._directory)
 
 
-def _end(process: subprocess.Popen) -> None:
-    """Ask by closing its stdin; then kill whatever of its tree is left."""
+def _end(process: subprocess.Popen, directory: Path) -> None:
+    """Ask by closing its stdin; then kill whatever of its tree is left, and remove its files."""
     tree = descendants(process.pid)
     process.stdin.close()
     process.stdout.close()
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(5)
-    except subprocess.TimeoutExpired:
-        tree += descendants(process.pid)
-    kill(tree)
+    kill(tree + descendants(process.pid))
     process.wait()
+    shutil.rmtree(directory, ignore_errors=True)
 
 
-def start_browser_server(workers: int | None = None, sessions: int | None = None, port: int = 0,
-                         timeout: float = 60) -> BrowserServer:
-    """Start a browser server on this machine, on loopback, and wait until its browsers run.
+def start_browser_server(workers: int | None = None, sessions: int | None = None, port: int = 0, timeout: float = 60,
+                         host: str = "127.0.0.1", token: str | None = None) -> BrowserServer:
+    """Start a browser server on this machine and wait until its browsers run.
 
     ``workers``: processes with one Chromium each (None: about one per core, at most four). ``sessions``: how many clients they
-    share (None: 64). ``port``: 0 takes a free one. ``timeout``: seconds to wait for it. BrowserServerError, one sentence, where
-    it does not start: no Chromium, port busy, too slow.
+    share (None: 64); as many again wait in a queue. ``port``: 0 takes a free one. ``timeout``: seconds to wait for it.
+    ``host``: loopback, unless you name another address and a ``token`` of your own with it (else it is drawn). Raises
+    BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow.
     """
-    directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
-    log = directory / "server.log"
-    with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
-        process = spawn("helpers.browser.server", port, workers or 0, sessions or 64, directory,
-                        stdout=subprocess.PIPE, stderr=file)
-    readable = select.select([process.stdout], [], [], timeout)[0]
-    line = process.stdout.readline() if readable else b""
-    answer = json.loads(line) if line else {}
-    if "port" in answer:
-        return BrowserServer(process, f"http://127.0.0.1:{answer['port']}", directory)
-    _end(process)
-    text = log.read_text(errors="replace") if log.exists() else ""
-    tail = [line for line in text.splitlines() if line.strip()][-1:]
-    shutil.rmtree(directory, ignore_errors=True)
-    if "failed" in answer:
-        raise BrowserServerError(answer["failed"])
-    if not readable:
-        raise BrowserServerError(f"The browser server was not ready within {timeout:.0f} s; try fewer workers or more time.")
-    raise BrowserServerError(f"The browser server ended while it started: {tail[0] if tail else 'it said nothing'}.")
+    if token is None and host != "127.0.0.1":
+        raise BrowserServerError(f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as well.")
+    return BrowserServer(workers or 0, sessions or 64, port, timeout, host, token or secrets.token_urlsafe(16))

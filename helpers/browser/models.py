@@ -3,13 +3,10 @@
 import base64
 import functools
 import io
-from typing import Any
+from typing import Any, Literal
 
 from openenv.core.env_server.types import Action, Observation
 from pydantic import BaseModel, Field, field_serializer, field_validator
-
-WIDTH, HEIGHT = 332, 214  # pixels; the viewport that BrowserGym's MiniWoB tasks ask for
-ENDINGS = ("", "solved", "failed", "time_limit", "left_page", "infrastructure_error")
 
 
 class BrowserServerError(RuntimeError):
@@ -47,9 +44,8 @@ class BrowserObservation(Observation):
 
     ``reward`` is strict: 1.0 where the episode is done and ``raw_reward`` >= 1, else 0.0, and None where the infrastructure
     failed. ``raw_reward`` is the page's own record without time penalty (None: the server cannot tell). ``ended`` is "" or says
-    why the episode is over: one of `ENDINGS`. ``step`` is 0 after reset. ``screenshot`` is PNG bytes here, base64 on the wire
-    (6 kB instead of upstream's nested lists of integers; a client that needs those lists asks for
-    ``reset(screenshot="pixels")``).
+    why the episode is over. ``step`` is 0 after reset. ``screenshot`` is PNG bytes here, base64 on the wire
+    (upstream's nested lists of integers come with ``reset(screenshot="pixels")``).
     """
 
     goal: str = ""
@@ -63,7 +59,7 @@ class BrowserObservation(Observation):
     last_action_error: bool = False
     screenshot: bytes | None = None
     raw_reward: float | None = None
-    ended: str = ""
+    ended: Literal["", "solved", "failed", "time_limit", "left_page", "infrastructure_error"] = ""
     infrastructure_error: str = ""
     task: str = ""
     seed: int | None = None

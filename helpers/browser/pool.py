@@ -1,15 +1,18 @@
 """Worker processes behind a lock each, with a deadline per request. A worker that hangs or dies is replaced."""
 
-import itertools
 import os
 import threading
 from contextlib import suppress
 from multiprocessing import Pipe
 
-from helpers.browser.processes import descendants, kill, reap, spawn
+import psutil
 
-DEADLINES = {"reset": 15.0, "step": 10.0, "drop": 5.0}  # seconds, from when the worker starts on the request
+from helpers.browser.processes import descendants, kill, spawn
+
+DEADLINES = {"reset": 8.0, "step": 7.0, "drop": 5.0}  # seconds, from when the worker starts on the request
+MOST_MEMORY, MOST_PROCESSES = 6 << 30, 100  # of a worker and all below it: bytes (shared pages counted each time), and how many
 START_DEADLINE = 60.0
+QUEUE = 30.0  # seconds that a session waits for a place
 
 
 class InfrastructureError(Exception):
@@ -47,7 +50,6 @@ class Worker:
         """Kill the process and all below it."""
         kill(descendants(self.pid))
         self._process.wait()
-        reap()
         self._process.stdin.close()
         self._pipe.close()
 
@@ -56,6 +58,12 @@ class Worker:
         self.restarts += 1
         self._start()  # comes up while the caller is told
         raise InfrastructureError(why)
+
+    def _too_large(self) -> bool:
+        with suppress(psutil.Error):  # one of them ended meanwhile: we look again soon
+            tree = descendants(self.pid)
+            return len(tree) > MOST_PROCESSES or sum(process.memory_info().rss for process in tree) > MOST_MEMORY
+        return False
 
     def wait_ready(self) -> None:
         """Wait until Chromium runs. RuntimeError with the worker's own sentence where it does not."""
@@ -80,6 +88,8 @@ class Worker:
             except RuntimeError as error:
                 self._replace(str(error))
             self.requests += 1
+            if self.requests % 500 == 0 and self._too_large():
+                self._replace("the browser had grown too large and was restarted")
             try:
                 self._pipe.send((kind, *arguments))
                 if not self._pipe.poll(DEADLINES[kind]):
@@ -92,46 +102,12 @@ class Worker:
             return self.generation, answer
 
 
-class PoolSession:
-    """One client's place in the pool: a worker, and the generation of it that holds the running episode."""
-
-    def __init__(self, pool: "WorkerPool"):
-        self._pool = pool
-        self.id = next(pool.ids)
-        self.worker = pool.place()
-        self.generation: int | None = None
-        self.open = True
-
-    def reset(self, task: str, seed: int, want: tuple) -> dict:
-        self.generation = None
-        self.generation, answer = self._call(None, "reset", self.id, task, seed, want)
-        return answer
-
-    def step(self, text: str, want: tuple) -> dict:
-        return self._call(self.generation, "step", self.id, text, want)[1]
-
-    def _call(self, *request):
-        try:
-            return self.worker.call(*request)
-        except InfrastructureError:
-            self._pool.failures += 1
-            raise
-
-    def close(self) -> None:
-        if self.open:
-            self.open = False
-            self._pool.leave(self.worker)
-            if self.generation is not None:
-                with suppress(InfrastructureError, OSError):
-                    self.worker.call(self.generation, "drop", self.id)
-
-
 class WorkerPool:
     """``workers`` processes that share up to ``sessions`` sessions."""
 
     def __init__(self, workers: int, sessions: int, page_port: int, directory: str):
-        self.ids, self.failures, self.limit = itertools.count(1), 0, sessions
-        self._lock = threading.Lock()
+        self.failures, self.limit = 0, sessions
+        self._places = threading.Condition()
         self.workers = [Worker(page_port, directory) for _ in range(workers)]
 
     def wait_ready(self) -> None:
@@ -139,18 +115,22 @@ class WorkerPool:
             worker.wait_ready()
 
     def place(self) -> Worker:
-        """The worker with the fewest sessions."""
-        with self._lock:
-            if sum(w.sessions for w in self.workers) >= self.limit:
-                raise RuntimeError(f"All {self.limit} browser sessions are taken; close one, or start the server with "
-                                   f"start_browser_server(sessions={2 * self.limit}).")
+        """The worker with the fewest sessions; waits for a place where all are taken."""
+        with self._places:
+            if not self._places.wait_for(lambda: sum(w.sessions for w in self.workers) < self.limit, QUEUE):
+                raise RuntimeError(f"All {self.limit} browser sessions are taken, for {QUEUE:.0f} s now; close one, or start the "
+                                   f"server with start_browser_server(sessions={2 * self.limit}).")
             worker = min(self.workers, key=lambda w: w.sessions)
             worker.sessions += 1
             return worker
 
-    def leave(self, worker: Worker) -> None:
-        with self._lock:
+    def leave(self, worker: Worker, session: int) -> None:
+        """Give a place back, and its browser context."""
+        with self._places:
             worker.sessions -= 1
+            self._places.notify()
+        with suppress(InfrastructureError, OSError):
+            worker.call(None, "drop", session)
 
     def stats(self) -> dict:
         return {"workers": [{"pid": w.pid, "sessions": w.sessions, "requests": w.requests, "restarts": w.restarts}

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,11 +25,8 @@ def spawn(module: str, *arguments, **popen) -> subprocess.Popen:
 
 
 def exit_with_parent(stop) -> None:
-    """Call ``stop`` in a thread as soon as the parent closes our stdin or dies.
-
-    Not PR_SET_PDEATHSIG: that signal comes when the *thread* that started us ends, and servers are started from any. The pid is
-    watched too, for a parent whose forked children still hold the other end of the pipe.
-    """
+    """Call ``stop`` in a thread as soon as the parent closes our stdin or dies. Not PR_SET_PDEATHSIG: that signal comes when the
+    *thread* that started us ends. The pid is watched too: forked children of the parent may hold the pipe's other end."""
     parent = os.getppid()
 
     def watch():
@@ -40,40 +38,27 @@ def exit_with_parent(stop) -> None:
     threading.Thread(target=watch, daemon=True, name="watch-parent").start()
 
 
-def descendants(pid: int) -> list[int]:
-    """``pid`` and everything below it, from /proc; to be collected before killing, for orphans change their parent."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stat = Path("/proc", entry, "stat").read_bytes()
-            except OSError:
-                continue
-            children.setdefault(int(stat.rpartition(b")")[2].split()[1]), []).append(int(entry))
-    found, todo = [], [pid]
-    while todo:
-        found.append(todo.pop())
-        todo.extend(children.get(found[-1], []))
-    return found
+def descendants(pid: int) -> list[psutil.Process]:
+    """``pid`` and everything below it; to be collected before killing, for orphans change their parent."""
+    with suppress(psutil.NoSuchProcess):
+        return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    return []
 
 
-def kill(pids: list[int]) -> None:
-    """SIGKILL to each, whoever is still there."""
-    for pid in pids:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+def kill(processes: list[psutil.Process]) -> None:
+    """SIGKILL to each, whoever is still there (and is still the same: a pid may be another's by now)."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what killed children leave (PR_SET_CHILD_SUBREAPER), so that `reap` can bury it: in a container the
+    """Become the parent of what killed children leave (PR_SET_CHILD_SUBREAPER), and have the system bury it: in a container the
     first process often does not, and every killed browser would leave zombies for ever."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
-def reap(seconds: float = 1.0) -> None:
-    """Collect children that have ended, until there are none or ``seconds`` are over."""
-    end = time.monotonic() + seconds
-    with suppress(ChildProcessError):
-        while time.monotonic() < end:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                time.sleep(0.02)
+def first_line(error: Exception) -> str:
+    """What an error says, in one line: its name where it says nothing."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -4,10 +4,9 @@ Started by `start_browser_server`; prints one line of JSON, {"port": ...} or {"f
 """
 
 import difflib
-import functools
+import hmac
 import http.server
 import json
-import mimetypes
 import os
 import random
 import shutil
@@ -19,13 +18,14 @@ from pathlib import Path
 
 import miniwob
 import uvicorn
+from fastapi.responses import PlainTextResponse
 from openenv.core.env_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import ConcurrencyConfig, State
 
 from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks
-from helpers.browser.pool import InfrastructureError, PoolSession, WorkerPool, default_workers
-from helpers.browser.processes import adopt_orphans, exit_with_parent
+from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
+from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
 
 IDLE = 900.0  # seconds without a message after which a session gives its page back; a reset takes a new one
 
@@ -38,7 +38,8 @@ class BrowserEnvironment(Environment):
     def __init__(self, pool: WorkerPool):
         super().__init__()
         self._pool = pool
-        self._session: PoolSession | None = None
+        self._worker: Worker | None = None
+        self._generation: int | None = None  # of the worker's process, which holds the page of the running episode
         self._last: BrowserObservation | None = None
         self._want: tuple = ()
         self._pixels = False
@@ -56,27 +57,28 @@ class BrowserEnvironment(Environment):
         self._last = None
         self._pixels = screenshot == "pixels"
         self._want = ("screenshot",) if screenshot else ()
-        if self._session is None:
-            self._session = PoolSession(self._pool)
-        self._last = self._ask({"task": task, "seed": seed, "step": 0}, self._session.reset, task, seed, self._want)
+        self._worker, self._generation = self._worker or self._pool.place(), None
+        self._last = self._ask({"task": task, "seed": seed, "step": 0}, "reset", task, seed, self._want)
         return self._last
 
     def step(self, action: BrowserAction, timeout_s=None, **_) -> BrowserObservation:
         """Take one action; it is parsed here again, whatever the client did."""
-        if self._last is None or self._session is None:
+        if self._last is None:
             raise ValueError("No episode is running; call reset() first.")
         if self._last.done:
             raise ValueError(f"The episode is over (ended: {self._last.ended}); call reset() first.")
         want = ("screenshot",) if action.metadata.get("screenshot", "screenshot" in self._want) else ()
         want = want if want or action.metadata.get("observe", True) else ("outcome",)
         known = {name: getattr(self._last, name) for name in ("task", "seed", "goal", "url")}
-        self._last = self._ask(known | {"step": self._last.step + 1}, self._session.step, action.action_str, want)
+        self._last = self._ask(known | {"step": self._last.step + 1}, "step", action.action_str, want)
         return self._last
 
-    def _ask(self, known: dict, call, *arguments) -> BrowserObservation:
+    def _ask(self, known: dict, kind: str, *arguments) -> BrowserObservation:
         try:
-            return BrowserObservation(**call(*arguments), pixels=self._pixels)
+            self._generation, fields = self._worker.call(self._generation, kind, id(self), *arguments)
+            return BrowserObservation(**fields, pixels=self._pixels)
         except InfrastructureError as error:  # a typed result: neither an exception to the trainer nor a reward of 0
+            self._pool.failures += 1
             return BrowserObservation(**known, done=True, reward=None, ended="infrastructure_error",
                                       infrastructure_error=str(error))
 
@@ -87,54 +89,67 @@ class BrowserEnvironment(Environment):
                      current_url=last.url, cum_reward=last.reward or 0.0)
 
     def close(self) -> None:
-        session, self._session, self._last = self._session, None, None
-        if session is not None:
-            session.close()
+        worker, self._worker, self._last = self._worker, None, None
+        if worker is not None:
+            self._pool.leave(worker, id(self))
 
 
-class _Pages(http.server.BaseHTTPRequestHandler):
-    """The task pages of the installed miniwob package, from memory, over kept connections."""
+class _Pages(http.server.SimpleHTTPRequestHandler):
+    """The task pages of the installed miniwob package, over kept connections; Chromium keeps what it has read."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    root = Path(miniwob.__file__).parent / "html"
+    # The pages declare no character set; without one unicode-test shows (and asks for) garbage.
+    extensions_map = {f".{name}": f"text/{kind}; charset=utf-8"
+                      for name, kind in (("html", "html"), ("js", "javascript"), ("css", "css"))}
 
-    @classmethod
-    @functools.cache
-    def read(cls, path: str) -> tuple[bytes, str] | None:
-        file = (cls.root / path.lstrip("/")).resolve()
-        if not (file.is_relative_to(cls.root.resolve()) and file.is_file()):
-            return None
-        # The pages declare no character set; without one unicode-test shows (and asks for) garbage.
-        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return file.read_bytes(), kind + ("; charset=utf-8" if kind.startswith("text/") else "")
+    def __init__(self, *arguments):
+        super().__init__(*arguments, directory=str(Path(miniwob.__file__).parent / "html"))
 
-    def do_GET(self):
-        found = self.read(self.path.split("?")[0])
-        body, kind = found or (b"not found", "text/plain")
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "public, max-age=604800, immutable" if found else "no-store")
-        self.end_headers()
-        self.wfile.write(body)
+    def end_headers(self):
+        self.send_header("Cache-Control", "public, max-age=604800, immutable")
+        super().end_headers()
 
     def log_message(self, *_):
         pass
 
 
+class _Guard:
+    """Lets in who knows the token, and no web page: a page that is open in some browser of this machine reaches loopback too,
+    and its Origin header says so."""
+
+    def __init__(self, app, token: str):
+        self.app, self.secret = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope, receive, send):
+        headers = dict(scope.get("headers", ()))
+        known = hmac.compare_digest(headers.get(b"authorization", b""), self.secret)
+        if scope["type"] == "lifespan" or (known and b"origin" not in headers):
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
+        else:
+            await PlainTextResponse("This browser server wants its token, and no Origin header.\n", 403)(scope, receive, send)
+
+
 def main() -> None:
-    port, workers, sessions = map(int, sys.argv[1:4])
-    directory = sys.argv[4]  # for Chromium's profiles and the log
+    host, directory = sys.argv[1], sys.argv[5]  # the directory is for Chromium's profiles and the log
+    port, workers, sessions = map(int, sys.argv[2:5])
     say, sys.stdout = sys.stdout, sys.stderr  # one line is the protocol; whatever libraries print goes to the log
 
     def answer(**fields):
         print(json.dumps(fields), file=say, flush=True)
 
     listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # A client that vanished without a word is noticed within a minute. The system answers for one that is merely busy, which a
+    # ping of the WebSocket would not: a kernel that computes may not answer that for minutes.
+    for level, option, value in ((socket.SOL_SOCKET, socket.SO_REUSEADDR, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+                                 (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20), (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+                                 (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)):
+        listener.setsockopt(level, option, value)
     try:
-        listener.bind(("127.0.0.1", port))  # loopback only: there is no authentication
+        listener.bind((host, port))
     except OSError as error:
         return answer(failed=f"Port {port} cannot be used ({error.strerror}); choose another, or 0 for a free one.")
     pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
@@ -152,16 +167,16 @@ def main() -> None:
     try:
         pool.wait_ready()
         app = create_app(lambda: BrowserEnvironment(pool), BrowserAction, BrowserObservation, env_name="browsergym_env",
-                         concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=IDLE))
+                         concurrency_config=ConcurrencyConfig(max_concurrent_envs=2 * sessions, session_timeout=IDLE))
         app.add_api_route("/stats", pool.stats)
-        # A kernel that computes may not answer a ping for minutes; the end of the connection shows a dead client.
+        app.add_middleware(_Guard, token=os.environ["BROWSER_SERVER_TOKEN"])
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="websockets", ws_ping_interval=None))
         listener.listen(256)
         answer(port=listener.getsockname()[1])
         server.run(sockets=[listener])
     except Exception as error:
         traceback.print_exc()
-        answer(failed=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+        answer(failed=first_line(error))
     finally:
         stop()
 

@@ -6,7 +6,7 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from helpers.browser.processes import exit_with_parent
+from helpers.browser.processes import exit_with_parent, first_line
 
 
 def main(fd: int, page_port: int) -> None:
@@ -18,16 +18,12 @@ def main(fd: int, page_port: int) -> None:
         warm = Warm(page_port)
     except Exception as error:
         traceback.print_exc()
-        text = str(error) if isinstance(error, FileNotFoundError) else f"Chromium did not start: {error}"
-        connection.send({"failed": text.strip().splitlines()[0]})
-        return
+        missing = isinstance(error, FileNotFoundError)
+        return connection.send({"failed": f"{'' if missing else 'Chromium did not start: '}{first_line(error)}"})
     connection.send({"ready": os.getpid()})
     sessions: dict[int, Session] = {}
     while True:
-        try:
-            kind, session_id, *arguments = connection.recv()
-        except EOFError:
-            return
+        kind, session_id, *arguments = connection.recv()
         try:
             if kind == "drop":
                 if session_id in sessions:
@@ -40,7 +36,7 @@ def main(fd: int, page_port: int) -> None:
             answer = {"lost": str(lost)}
         except Exception as error:
             traceback.print_exc()
-            answer = {"lost": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
+            answer = {"lost": f"{type(error).__name__}: {first_line(error)[:200]}"}
         connection.send(answer)
 
 
