@@ -32,6 +32,22 @@ def browsers():
         yield server.clients(4)
 
 
+@pytest.fixture(scope="module")
+def server():
+    """A real browser server of the test file's own, whose sessions it may count and whose processes it may kill."""
+    from helpers.browser import start_browser_server
+
+    with start_browser_server(workers=2, timeout=120) as server:
+        yield server
+
+
+@pytest.fixture
+def env(server):
+    """One session of it."""
+    with server.client() as client:
+        yield client
+
+
 def recomputed_logprobs(model, ids):
     """Logprob of every token of ``ids`` after the first, under the model: a list of len(ids) with 0.0 in front."""
     import torch

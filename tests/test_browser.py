@@ -27,18 +27,6 @@ from helpers.chromium import find_chromium
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with start_browser_server(workers=2, timeout=120) as server:
-        yield server
-
-
-@pytest.fixture
-def env(server):
-    with server.client() as client:
-        yield client
-
-
 def bid_of(observation, role, name=None):
     return next(e.bid for e in observation.elements if e.role == role and name in (None, e.name))
 

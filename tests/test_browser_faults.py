@@ -28,18 +28,6 @@ from helpers.rollouts import EpisodeSpec
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with start_browser_server(workers=2, timeout=120) as server:
-        yield server
-
-
-@pytest.fixture
-def env(server):
-    with server.client() as client:
-        yield client
-
-
 def solves(env, seed=0):
     seen = env.reset("click-button", seed)
     return env.step(text_match_agent(seen, 0)).reward == 1.0

@@ -105,22 +105,18 @@ class BrowserClient(_Closing):
 
     def _read(self, result: StepResult[BrowserObservation]) -> BrowserObservation:
         observation = result.observation
-        if not observation.task:  # an official server does not say
-            observation = observation.model_copy(update=self._head | {"step": self._step})
-        return observation
+        # An official server names neither task nor step.
+        return observation if observation.task else observation.model_copy(update=self._head | {"step": self._step})
 
     def _call(self, method: str, *arguments, again: bool = True, **named):
         if self._wire is None:
             raise BrowserServerError("This client is closed; start_browser_server() starts a server with new ones.")
         try:
             return getattr(self._wire, method)(*arguments, **named)
-        except (ConnectionClosed, OSError, TimeoutError) as error:
+        except (ConnectionClosed, OSError, TimeoutError):
             with suppress(Exception):
                 self._wire.close()
-            try:
-                self._wire = self._reopen()
-            except BrowserServerError as gone:
-                raise gone from error
+            self._wire = self._reopen()
             if method == "reset" and again:
                 return self._call(method, *arguments, again=False, **named)
             lost = BrowserObservation(done=True, reward=None, ended="infrastructure_error", step=self._step, **self._head,
@@ -208,9 +204,13 @@ class BrowserServer(_Closing):
 
     def _reopen(self) -> Any:
         """A new connection; the server is started again, at its old address, where its process has ended."""
-        with self._lock:
-            if self._process is not None and self._process.poll() is not None:
-                _end(self._process, self._directory)
+        process = self._process
+        with suppress(BrowserServerError):
+            return _open(self.url, self.token)
+        with self._lock, suppress(subprocess.TimeoutExpired):
+            if process is not None and self._process is process:  # else another client has started it again
+                process.wait(2)  # its sockets close before it counts as ended
+                _end(process, self._directory)
                 self._start(*self._address)
         return _open(self.url, self.token)
 
