@@ -3,10 +3,14 @@
     python -m benchmarks.environment                 a table
     python -m benchmarks.environment --json          one JSON object
     python -m benchmarks.environment --workers 1,2   only these for the episodes per second
+    python -m benchmarks.environment --each-task     the episodes per second of every task, two workers on either side (20 min)
+    python -m benchmarks.environment --record        any of these, written to recordings/environment/ too
 
 Single calls are medians over ``--repeat`` episodes of one session that has nothing beside it. Episodes per second are one reset
 and one right click on click-button, a new seed each, both sides observing the page after every call; ours go through the OpenEnv
-client. Stock takes a screenshot with every observation, ours only when asked for, which is part of the difference.
+client. Stock takes a screenshot with every observation, ours only when asked for, which is part of the difference. ``wire_ms`` is
+a step that executes nothing: the same observation comes back, so all of it is client, server and serialisation. Memory is the
+proportional set size (PSS) of the server and all below it, after one episode in each of its sessions.
 """
 
 import argparse
@@ -19,10 +23,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.soak import measure as usage
 from helpers.agents import text_match_agent
 from helpers.browser import start_browser_server
 
 ROOT = Path(__file__).resolve().parent.parent
+RECORDINGS = ROOT / "recordings" / "environment"
 STOCK = Path(__file__).with_name("stock_browsergym.py")
 CLICK, FILL, FIRST_SEED = "click-button", "enter-text", 20_000
 
@@ -52,7 +58,7 @@ def timed(call, *arguments, **named):
 
 def single_calls(repeat: int) -> tuple[dict, list]:
     """Medians of our calls, in ms and bytes, and the same episodes as a plan for stock."""
-    ours, plan = {"reset_ms": [], "click_ms": [], "fill_ms": [], "screenshot_ms": [], "wire_bytes": []}, []
+    ours, plan = {"reset_ms": [], "click_ms": [], "fill_ms": [], "screenshot_ms": [], "wire_bytes": [], "wire_ms": []}, []
     with start_browser_server(workers=1) as server, server.client() as env:
         for task in (CLICK, FILL):
             env.reset(task, 1)  # a first page warms the browser, here and in stock
@@ -62,6 +68,7 @@ def single_calls(repeat: int) -> tuple[dict, list]:
                 if task == CLICK:
                     ours["reset_ms"].append(ms)
                     ours["wire_bytes"].append(len(seen.model_dump_json()))
+                    ours["wire_ms"].append(timed(env.step, "no action")[1])
                     bare, pictured = timed(env.step, "noop(0)")[1], timed(env.step, "noop(0)", screenshot=True)[1]
                     ours["screenshot_ms"].append(max(0.0, pictured - bare))
                 action = text_match_agent(seen, 0)
@@ -115,14 +122,62 @@ def measure(workers: list[int], repeat: int, episodes: int) -> dict:
     ours, plan = single_calls(repeat)
     stock = medians_of_stock(in_stock([plan])[0][0])
     table = {name: {"stock": round(stock[name], 1), "ours": round(ours[name], 1), "ratio": round(stock[name] / ours[name], 1)}
-             for name in ours}
+             for name in stock}
+    table["wire_ms"] = {"ours": round(ours["wire_ms"], 2)}
     per_second = {"stock": {}, "ours": {}, "ratio": {}}
     for n in workers:
         rate, plan = our_throughput(n, episodes)
         slow = stock_throughput(n, plan, max(2 * n, episodes // 20))
         per_second["ours"][n], per_second["stock"][n] = round(rate, 2), round(slow, 3)
         per_second["ratio"][n] = round(rate / slow, 1)
-    return table | {"episodes_per_s": per_second, "cores": os.cpu_count(), "repeat": repeat}
+    return table | {"episodes_per_s": per_second, "memory_mb": memory(2, 16), "cores": os.cpu_count(), "repeat": repeat}
+
+
+def memory(workers: int, sessions: int) -> dict[str, float]:
+    """Megabytes of a server with one session per worker, and what each further session adds."""
+    with start_browser_server(workers=workers) as server:
+        used = []
+        for n in (workers, sessions - workers):
+            for seed, client in enumerate(server.clients(n)):
+                client.reset(CLICK, seed)
+            used.append(usage(server._process.pid)["memory_mb"])
+    return {"server": used[0], "per_session": round((used[1] - used[0]) / (sessions - workers), 1)}
+
+
+def each_task(repeat: int) -> dict[str, dict[str, float]]:
+    """Episodes per second of the recorded episodes of every covered task (a reset and up to two actions): two stock processes
+    with one episode each, then ours, two workers with four sessions each and ``repeat`` episodes a session."""
+    from benchmarks.parity import read_golden
+
+    by_task: dict[str, list] = {}
+    for episode in read_golden():
+        by_task.setdefault(episode["task"], []).append([episode["task"], episode["seed"], episode["actions"]])
+    stock, _ = in_stock([[plan[i] for plan in by_task.values()] for i in (0, 1)])
+    result = {}
+    with start_browser_server(workers=2) as server, ThreadPoolExecutor(8) as threads:
+        clients = server.clients(8)
+
+        def play(client, plan: list) -> None:
+            for task, seed, actions in plan:
+                client.reset(task, seed)
+                for action in actions:
+                    client.step(action)
+
+        for i, (task, plan) in enumerate(by_task.items()):
+            list(threads.map(play, clients, [plan[:1]] * 8))
+            _, ms = timed(lambda plan=plan: list(threads.map(play, clients, [(plan[:2] * repeat)[:repeat]] * 8)))
+            slow = 2 / statistics.mean(sum(seen["seconds"] for seen in side[i]) for side in stock)
+            result[task] = {"stock": round(slow, 3), "ours": round(8_000 * repeat / ms, 2),
+                            "ratio": round(8_000 * repeat / ms / slow, 1)}
+    return result
+
+
+def show_tasks(result: dict) -> None:
+    for task, row in sorted(result.items(), key=lambda item: item[1]["ratio"]):
+        print(f"{task:28}{row['stock']:10.3f}{row['ours']:10.2f}{row['ratio']:9.1f}   episodes/s")
+    ratios = [row["ratio"] for row in result.values()]
+    print(f"{len(ratios)} tasks: median {statistics.median(ratios):.0f} times stock, least {min(ratios):.1f}, "
+          f"below 12 on {sum(r < 12 for r in ratios)}")
 
 
 def main() -> None:
@@ -131,18 +186,33 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2,4,8", help="worker counts, separated by commas")
     parser.add_argument("--repeat", type=int, default=15, help="episodes per median")
     parser.add_argument("--episodes", type=int, default=160, help="episodes of ours per worker count (stock: a twentieth)")
+    parser.add_argument("--each-task", action="store_true")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    result = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes)
+    if options.each_task:
+        result, name = each_task(max(2, options.repeat // 4)), "tasks"
+    else:
+        result, name = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes), "result"
+    if options.record:
+        RECORDINGS.mkdir(parents=True, exist_ok=True)
+        (RECORDINGS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     if options.json:
         print(json.dumps(result))
-        return
-    print(f"{'':16}{'stock':>12}{'ours':>10}{'ratio':>9}   median of {options.repeat}, {os.cpu_count()} cores")
+    else:
+        (show_tasks if options.each_task else show)(result)
+
+
+def show(result: dict) -> None:
+    print(f"{'':16}{'stock':>12}{'ours':>10}{'ratio':>9}   median of {result['repeat']}, {result['cores']} cores")
     for name in ("reset_ms", "click_ms", "fill_ms", "screenshot_ms", "wire_bytes"):
         row = result[name]
         print(f"{name:16}{row['stock']:12,.1f}{row['ours']:10,.1f}{row['ratio']:9.1f}")
+    print(f"{'wire_ms':16}{'':12}{result['wire_ms']['ours']:10.2f}")
     rates = result["episodes_per_s"]
     for n in rates["ours"]:
         print(f"{f'{n} workers':16}{rates['stock'][n]:12.3f}{rates['ours'][n]:10.2f}{rates['ratio'][n]:9.1f}   episodes/s")
+    memory_mb = result["memory_mb"]
+    print(f"memory: {memory_mb['server']:.0f} MB, and {memory_mb['per_session']:.0f} MB for each further session")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 
 A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
 recordings/<run>/result.json (`helpers.training.train`), recordings/course/times.json (the times.json of a ``make course``),
-recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, and `helpers.profiles`.
+recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, the results of the benchmarks of the environment
+(recordings/environment, recordings/parity), and `helpers.profiles`.
 """
 
 import argparse
@@ -50,6 +51,21 @@ WORDS = {
     "demo min": ("Minutes (predicted)", "分钟（预测）"),
     "full min": ("Minutes at full scale (predicted)", "full 规模的分钟（预测）"),
     "memory": ("Memory, GB (predicted)", "内存，GB（预测）"),
+    "no environment": ("*Not measured yet.*", "*尚未测量。*"),
+    "call": ("What it costs", "开销"), "here": ("here", "本课程"), "ratio": ("Ratio", "倍数"),
+    "reset_ms": ("reset, ms", "重置，毫秒"), "click_ms": ("click, ms", "点击，毫秒"), "fill_ms": ("fill, ms", "填写，毫秒"),
+    "screenshot_ms": ("screenshot, ms", "截图，毫秒"), "wire_bytes": ("observation, bytes", "一次观测的字节数"),
+    "rate": ("episodes per second, {n} workers", "每秒回合数，{n} 个工作进程"),
+    "environment": (
+        "Medians of {repeat}, both sides in one run of `python -m benchmarks.environment` on {cores} cores; an episode is a "
+        "reset and a click on click-button. Speed is worth nothing where the page is another one: "
+        "`python -m benchmarks.parity` compares goal, tree, bids, clickable flags, focus, errors and rewards with recorded "
+        "stock episodes of {tasks} tasks with {seeds} seeds each; {equal} of {observations} observations are equal. "
+        "{not_covered} tasks cannot be compared; `benchmarks/parity.py` says why.",
+        "{repeat} 次的中位数，两边在同一次 `python -m benchmarks.environment` 中测得，{cores} 核；"
+        "一个回合是在 click-button 上一次重置加一次点击。页面若不相同，快也没有意义：`python -m benchmarks.parity` "
+        "把目标、树、编号、可点击标记、焦点、错误和奖励与录下的 BrowserGym 回合逐一比较，{tasks} 个任务各 {seeds} 个种子；"
+        "相同的观测为 {equal} / {observations}。有 {not_covered} 个任务无法比较，原因见 `benchmarks/parity.py`。"),
 }
 FIELDS = {
     "policy": ("the model: a short name, a Hub id or a folder", "模型：短名称、Hub id 或文件夹"),
@@ -208,7 +224,22 @@ def predictions(w) -> str:
     return table([w(n) for n in ("profile", "policy", "updates", "episodes", "demo min", "full min", "memory")], rows)
 
 
-BLOCKS = {f.__name__: f for f in (results, baselines, times, four_rollouts, settings, predictions)}
+def environment(w) -> str:
+    path = RECORDINGS / "environment" / "result.json"
+    if not path.exists():
+        return w("no environment")
+    recorded, parity = (json.loads((RECORDINGS / name / "result.json").read_text()) for name in ("environment", "parity"))
+    rows = [[w(name), *(f"{recorded[name][side]:,.0f}" for side in ("stock", "ours")), f"{recorded[name]['ratio']:.0f}"]
+            for name in ("reset_ms", "click_ms", "fill_ms", "screenshot_ms", "wire_bytes")]
+    rates = recorded["episodes_per_s"]
+    rows += [[w("rate").format(n=n), f"{rates['stock'][n]:.2f}", f"{rates['ours'][n]:.1f}", f"{rates['ratio'][n]:.0f}"]
+             for n in rates["ours"]]
+    return table([w("call"), "BrowserGym", w("here"), w("ratio")], rows) + "\n\n" + w("environment").format(
+        repeat=recorded["repeat"], cores=recorded["cores"], tasks=parity["tasks"], seeds=parity["seeds"],
+        observations=f"{parity['observations']:,}", equal=f"{parity['equal']:,}", not_covered=len(parity["not_covered"]))
+
+
+BLOCKS = {f.__name__: f for f in (results, baselines, times, four_rollouts, settings, predictions, environment)}
 
 
 def render(text: str, language: str) -> str:

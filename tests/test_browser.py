@@ -1,27 +1,17 @@
 """The browser environment, with a real server and a real Chromium."""
 
 import json
-import os
-import random
 import re
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
 import pytest
+
+from helpers.browser import BrowserObservation, BrowserServerError, connect, list_tasks, start_browser_server  # isort: skip
 from openenv.core.env_client import EnvClient, StepResult
 
-from helpers.browser import (
-    BrowserObservation,
-    BrowserServerError,
-    connect,
-    list_tasks,
-    start_browser_server,
-)
-from helpers.browser.warm import IN_PLACE
 from helpers.chromium import find_chromium
 
 ROOT = Path(__file__).parents[1]
@@ -115,6 +105,8 @@ def test_an_action_that_the_page_refuses_tells_why(env):
     assert 'Could not find element with bid "999"' in env.step("click('999')").error
     hidden = env.step("click('2')")  # the <title>
     assert "not visible" in hidden.error and len(hidden.error) < 300 and not hidden.done
+    # BrowserGym's own limit, not the longer one for a slow machine.
+    assert "Timeout 500ms" in env.step("press('13', 'NoSuchKey')").error
 
 
 # ---- determinism ----
@@ -194,57 +186,6 @@ def test_a_closed_client_gives_its_session_back(server):
     while server.stats()["sessions"] != before and time.time() < deadline:
         time.sleep(0.1)
     assert server.stats()["sessions"] == before
-
-
-# ---- parity with stock ----
-
-def test_observations_are_those_of_stock_browsergym(env):
-    plan = [["click-button", 5, ["click('13')"]], ["enter-text", 5, ["fill('14', 'ab')", "click('15')"]],
-            ["click-checkboxes", 5, ["click('18')", "click('999')"]], ["click-collapsible", 5, ["click('16')"]],
-            ["book-flight", 5, ["fill('19', 'ab')"]]]
-    script = ROOT / "benchmarks" / "stock_browsergym.py"
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(plan) + "\n", text=True,
-                          capture_output=True, timeout=200, env=dict(os.environ, PYTHONPATH=str(ROOT)))
-    assert "RESULT " in done.stdout, done.stderr[-2000:]
-    episodes = json.loads(done.stdout.split("RESULT ")[1])
-
-    def at_no_port(text):
-        return re.sub(r"http://(127\.0\.0\.1:\d+|miniwob\.localhost)/", "http://host/", text)
-
-    for (task, seed, actions), stock in zip(plan, episodes, strict=True):
-        env.reset("login-user", 77)  # something else first: nothing of it may be left
-        env.step("click('20')")
-        ours = [env.reset(task, seed)] + [env.step(action) for action in actions]
-        for mine, theirs in zip(ours, stock, strict=True):
-            assert at_no_port(mine.axtree_txt) == at_no_port(theirs["axtree_txt"]), (task, mine.step)
-            for name in ("goal", "focused_bid", "error", "done", "raw_reward"):
-                assert getattr(mine, name) == theirs[name], (task, mine.step, name)
-            assert {e.bid for e in mine.elements} <= set(theirs["bids"])
-            assert {e.bid for e in mine.elements if e.clickable} <= set(theirs["clickable"])
-            assert all(e.clickable == (e.bid in theirs["clickable"]) for e in mine.elements)
-
-
-@pytest.mark.parametrize("task", sorted(IN_PLACE))
-def test_an_episode_on_a_used_page_is_that_of_a_fresh_page(server, task):
-    def play(env, seed, draw):
-        """Reset and two actions drawn from the elements of the page; everything that was observed."""
-        seen = [env.reset(task, seed)]
-        for _ in range(2):
-            bids = [e.bid for e in seen[-1].elements if e.clickable] or ["0"]
-            fields = [e.bid for e in seen[-1].elements if e.role == "textbox"]
-            action = f"fill('{draw.choice(fields)}', 'ab')" if fields and draw.random() < 0.5 else \
-                draw.choice([f"click('{draw.choice(bids)}')", f"press('{draw.choice(bids)}', 'Tab')"])
-            if not seen[-1].done:
-                seen.append(env.step(action))
-        return [o.model_dump(exclude={"metadata"}) for o in seen]
-
-    with server.client() as fresh, server.client() as used:
-        for seed in (1, 2, 3):
-            fresh.reset("click-widget", seed)  # another task: the next reset loads a page
-            wanted = play(fresh, seed, random.Random(seed))
-            play(used, 50 + seed, random.Random(50 + seed))
-            play(used, 60 + seed, random.Random(60 + seed))
-            assert play(used, seed, random.Random(seed)) == wanted
 
 
 def test_an_outcome_without_a_look_at_the_page(env):

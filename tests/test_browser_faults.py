@@ -1,7 +1,6 @@
 """What an action, a page or a crash can break: nothing but its own episode, which says so and earns no reward."""
 
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -9,8 +8,7 @@ import sys
 import threading
 import time
 import urllib.request
-from contextlib import suppress
-from http.server import ThreadingHTTPServer
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.error import HTTPError
@@ -18,11 +16,13 @@ from urllib.error import HTTPError
 import psutil
 import pytest
 
+from benchmarks import faults
+from benchmarks.faults import chromium_mains
+from helpers.actions import ACTIONS, parse_action
 from helpers.agents import play_agent, text_match_agent
-from helpers.browser import BrowserServerError, connect, list_tasks, start_browser_server
+from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser import pool as pools
-from helpers.browser.pool import InfrastructureError, Worker, WorkerPool
-from helpers.browser.server import _Pages
+from helpers.browser.pool import InfrastructureError, WorkerPool
 from helpers.rollouts import EpisodeSpec
 
 ROOT = Path(__file__).parents[1]
@@ -31,16 +31,6 @@ ROOT = Path(__file__).parents[1]
 def solves(env, seed=0):
     seen = env.reset("click-button", seed)
     return env.step(text_match_agent(seen, 0)).reward == 1.0
-
-
-def tree_of(server):
-    """Every process below the server's workers."""
-    pids = [w["pid"] for w in server.stats()["workers"]]
-    return [q for pid in pids for q in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]]
-
-
-def chromium_mains(server):
-    return [p for p in tree_of(server) if "chrom" in p.name() and "--type=" not in " ".join(p.cmdline())]
 
 
 def gone(processes, seconds=8):
@@ -70,7 +60,18 @@ def test_a_worker_that_dies_or_stops_is_no_reward_and_disturbs_no_other(server, 
         end = one.step("click('13')")
         assert (end.ended, end.reward) == ("infrastructure_error", None)
         assert solves(one) and solves(other)
-        assert server.stats()["infrastructure_errors"] > 0
+        stats = server.stats()
+        assert 0 < stats["infrastructure_errors"] == round(stats["infrastructure_rate"] * stats["episodes"])
+
+
+def test_a_worker_that_died_between_two_episodes_costs_none(server):
+    with server.client() as one, server.client() as other:
+        assert solves(one) and solves(other)
+        for worker in server.stats()["workers"]:
+            os.kill(worker["pid"], signal.SIGKILL)
+        lost = server.stats()["infrastructure_errors"]
+        assert solves(one) and solves(other)
+        assert server.stats()["infrastructure_errors"] == lost
 
 
 def test_a_killed_server_is_started_again_and_costs_only_the_running_episodes():
@@ -135,33 +136,8 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch):
 @pytest.fixture
 def misbehaving():
     """A function that starts a worker whose click-test page runs a script of ours; it returns reset and step."""
-    started = []
-
-    def start(script):
-        class Pages(_Pages):
-            def do_GET(self):
-                if not self.path.split("?")[0].endswith("/click-test.html"):
-                    return super().do_GET()
-                page = (Path(self.directory) / "miniwob" / "click-test.html").read_text()
-                body = page.replace("</body>", f"<script>{script}</script></body>").encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        pages = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-        threading.Thread(target=pages.serve_forever, daemon=True).start()
-        worker = Worker(pages.server_port, os.environ.get("TMPDIR", "/tmp"))
-        worker.wait_ready()
-        started.append((worker, pages))
-        return (lambda task="click-test": worker.call(None, "reset", 1, task, 0, ())[1],
-                lambda action="click('13')": worker.call(worker.generation, "step", 1, action, ())[1])
-
-    yield start
-    for worker, pages in started:
-        worker.stop()
-        pages.shutdown()
+    with ExitStack() as stack:
+        yield lambda script: stack.enter_context(faults.misbehaving(script))
 
 
 def test_a_page_in_an_endless_loop_ends_its_episode_and_the_worker_comes_back(misbehaving):
@@ -246,32 +222,31 @@ def test_a_page_reaches_nothing_but_the_task_pages(misbehaving):
 
 # ---- actions ----
 
-HOSTILE = ["goto('javascript:core.endEpisode(1)')", "goto('file:///etc/passwd')", "click('13');core.endEpisode(1)",
-           "__import__('os').system('touch /tmp/owned')", "<think>click('13')</think>", "click('13') click('14')",
-           "сlick('13')", "click(\u201813\u2019)", "click('13'\x00)", "\ud800click('13')", "click(['13'])", "noop(1e99)",
-           "noop(-1)", "scroll(99999999999, 0)",
-           "fill('13', '" + "a" * 1_000_000 + "')", "click('" + "\\\\" * 900 + "')", "(" * 3_000]
+@pytest.fixture(scope="module")
+def strings():
+    return faults.fuzzed(10_000)
 
 
-def fuzzed(n, draw):
-    """Strings around the grammar: pieces of calls, quotes, escapes, foreign letters and control characters in any order."""
-    pieces = ["click", "fill", "press", "noop", "goto", "scroll", "eval", "(", ")", "'", '"', ",", "[", "]", "13", "'13'", "-",
-              ".", " ", "\n", "\\", "\\'", "\x00", "é", "сlick", "javascript:", "file:///", "data:", "__class__", "<think>",
-              "</think>", "Action:", "lambda:0", "{", "}", ";", "#", "9" * 12, "\u202e", "click('13')"]
-    return ["".join(draw.choices(pieces, k=draw.randint(1, 12))) for _ in range(n)]
+def test_no_string_breaks_the_parser_and_what_it_accepts_is_an_action(strings):
+    accepted = [parsed for parsed in (parse_action(text) for _, text in strings) if parsed.ok]
+    assert len({kind for kind, _ in strings}) == 12 and 100 < len(accepted) < 2_000
+    for parsed in accepted:
+        assert parsed.name in ACTIONS and parse_action(parsed.action) == parsed
+        # What BrowserGym's functions get are plain literals.
+        assert all(type(value) in (str, int, float) or all(type(v) is str for v in value) for value in parsed.args)
 
 
-def test_no_string_runs_code_or_earns_a_reward_without_the_click(env):
-    """What the server executes it has parsed itself: only the one right click may end the episode with a reward."""
+def test_no_string_runs_code_or_earns_a_reward_without_the_click(env, strings):
+    """What the server executes it has parsed itself: only an action on the one right button may be paid."""
     env.reset("click-test", 0)
-    for text in [*HOSTILE, *fuzzed(400, random.Random(0))]:
-        seen = env.step(text)
-        assert seen.ended in ("", "solved", "failed"), (text[:80], seen)
-        assert seen.reward == 0.0 or text.strip().removeprefix("Action:").strip() in ("click('13')", 'click("13")'), text[:80]
+    for _, text in strings[:1_500]:
+        seen = env.step(text, observe=False)
+        assert seen.ended in ("", "solved"), (text[:80], seen)
+        assert seen.reward == 0.0 or faults.solves_click_test(text), text[:80]
         assert seen.url.startswith("http://miniwob.localhost/miniwob/click-test.html"), text[:80]
         if seen.done:
             env.reset("click-test", 0)
-    assert not Path("/tmp/owned").exists()
+    assert not Path(faults.MARK).exists()
     assert solves(env)
 
 
@@ -342,11 +317,3 @@ def test_the_system_asks_after_clients_that_fell_silent(server, env):
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     timers = [fields[5].split(":") for fields in lines if int(fields[1].split(":")[1], 16) == port and fields[3] == "01"]
     assert timers and all(kind == "02" and int(when, 16) <= 2_100 for kind, when in timers)  # in hundredths of a second
-
-
-def test_every_task_starts(server):
-    with server.client() as env:
-        for task in list_tasks():
-            seen = env.reset(task, 1)
-            assert seen.goal or task in ("drag-sort-numbers",), task
-            assert not seen.done and seen.axtree_txt, task

@@ -17,15 +17,14 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.models import BrowserAction, BrowserObservation, BrowserServerError, Element  # isort: skip
 from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 from openenv.core.env_server.types import State
 from websockets.exceptions import ConnectionClosed
 
-from helpers.browser.models import BrowserAction, BrowserObservation, BrowserServerError, Element, list_tasks
 from helpers.browser.processes import descendants, first_line, kill, spawn
 
-__all__ = ["BrowserClient", "BrowserServer", "connect", "list_tasks", "start_browser_server"]
 _TREE_LINE = re.compile(r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)")
 
 
@@ -83,8 +82,7 @@ class BrowserClient(_Closing):
     def __init__(self, reopen: Callable[[], Any], where: str, screenshot: bool = False):
         """``reopen`` connects, and connects again where the server was restarted."""
         self._wire, self._reopen, self._where, self._screenshot = reopen(), reopen, where, screenshot
-        self._head: dict[str, Any] = {}
-        self._step = 0
+        self._head, self._step = {}, 0
 
     def reset(self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None) -> BrowserObservation:
         """Start an episode; the same task and seed give the same page. ``screenshot``: with a picture (None: as the client was
@@ -225,7 +223,7 @@ class BrowserServer(_Closing):
         return [self.client(screenshot) for _ in range(n)]
 
     def stats(self) -> dict[str, Any]:
-        """Worker pids, sessions, requests, restarts and infrastructure failures, as the server counts them."""
+        """Worker pids, sessions, requests, restarts, and infrastructure failures with their rate per episode."""
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy: it is on this machine
         direct.addheaders = [("Authorization", f"Bearer {self.token}")]
         try:

@@ -3,10 +3,18 @@
 import base64
 import functools
 import io
+import sys
 from typing import Any, Literal
 
-from openenv.core.env_server.types import Action, Observation
-from pydantic import BaseModel, Field, field_serializer, field_validator
+# OpenEnv brings a web page and its MCP server a check of address formats. Nothing here uses them, both can do without the
+# package behind them, and their imports take 8 of 10 seconds of CPU. None: as if it were not installed.
+_UNUSED = {"gradio", "rfc3987_syntax"} - sys.modules.keys()
+sys.modules.update(dict.fromkeys(_UNUSED))
+from openenv.core.env_server.types import Action, Observation  # noqa: E402
+from pydantic import BaseModel, Field, field_serializer, field_validator  # noqa: E402
+
+for _name in _UNUSED:
+    del sys.modules[_name]
 
 
 class BrowserServerError(RuntimeError):

@@ -61,6 +61,10 @@
       await turn();
     }
     now = end;
+    // What is not drawn any more loses the focus, but only when the next frame has been drawn.
+    const element = document.activeElement, frame = () => new Promise(real.requestAnimationFrame);
+    if (element && element !== document.body && !element.getClientRects().length)
+      await Promise.race([frame().then(frame), new Promise(done => real.setTimeout(done, 200))]);
   };
 
   const mark = (/*MARK*/);

@@ -9,7 +9,7 @@ import psutil
 
 from helpers.browser.processes import descendants, kill, spawn
 
-DEADLINES = {"reset": 8.0, "step": 7.0, "drop": 5.0}  # seconds, from when the worker starts on the request
+DEADLINES = {"reset": 8.0, "step": 7.0, "close": 5.0}  # seconds, from when the worker starts on the request
 MOST_MEMORY, MOST_PROCESSES = 6 << 30, 100  # of a worker and all below it: bytes (shared pages counted each time), and how many
 START_DEADLINE = 60.0
 QUEUE = 30.0  # seconds that a session waits for a place
@@ -32,8 +32,7 @@ class Worker:
         self._page_port, self._directory = page_port, directory
         self._lock = threading.Lock()
         self.generation = 0  # counts the processes; a session of an older one has lost its page
-        self.sessions = 0
-        self.requests = self.restarts = 0
+        self.sessions = self.requests = self.restarts = 0
         self._start()
 
     def _start(self) -> None:
@@ -106,7 +105,7 @@ class WorkerPool:
     """``workers`` processes that share up to ``sessions`` sessions."""
 
     def __init__(self, workers: int, sessions: int, page_port: int, directory: str):
-        self.failures, self.limit = 0, sessions
+        self.episodes, self.failures, self.limit = 0, 0, sessions
         self._places = threading.Condition()
         self.workers = [Worker(page_port, directory) for _ in range(workers)]
 
@@ -130,13 +129,14 @@ class WorkerPool:
             worker.sessions -= 1
             self._places.notify()
         with suppress(InfrastructureError, OSError):
-            worker.call(None, "drop", session)
+            worker.call(None, "close", session)
 
     def stats(self) -> dict:
         return {"workers": [{"pid": w.pid, "sessions": w.sessions, "requests": w.requests, "restarts": w.restarts}
                             for w in self.workers],
                 "sessions": sum(w.sessions for w in self.workers), "session_limit": self.limit,
-                "infrastructure_errors": self.failures}
+                "episodes": self.episodes, "infrastructure_errors": self.failures,
+                "infrastructure_rate": self.failures / max(1, self.episodes)}
 
     def stop(self) -> None:
         for worker in self.workers:

@@ -16,14 +16,12 @@ import threading
 import traceback
 from pathlib import Path
 
+from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks  # isort: skip
 import miniwob
 import uvicorn
 from fastapi.responses import PlainTextResponse
-from openenv.core.env_server import create_app
-from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import ConcurrencyConfig, State
+from openenv.core.env_server import ConcurrencyConfig, Environment, State, create_app
 
-from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks
 from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
 from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
 
@@ -41,8 +39,7 @@ class BrowserEnvironment(Environment):
         self._worker: Worker | None = None
         self._generation: int | None = None  # of the worker's process, which holds the page of the running episode
         self._last: BrowserObservation | None = None
-        self._want: tuple = ()
-        self._pixels = False
+        self._want, self._pixels = (), False
 
     def reset(self, seed=None, episode_id=None, task_name=None, screenshot=False, **_):
         """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists."""
@@ -73,11 +70,14 @@ class BrowserEnvironment(Environment):
         self._last = self._ask(known | {"step": self._last.step + 1}, "step", action.action_str, want)
         return self._last
 
-    def _ask(self, known: dict, kind: str, *arguments) -> BrowserObservation:
+    def _ask(self, known: dict, kind: str, *arguments, again: bool = True) -> BrowserObservation:
+        self._pool.episodes += kind == "reset" and again
         try:
             self._generation, fields = self._worker.call(self._generation, kind, id(self), *arguments)
             return BrowserObservation(**fields, pixels=self._pixels)
         except InfrastructureError as error:  # a typed result: neither an exception to the trainer nor a reward of 0
+            if kind == "reset" and again:  # an episode that has not begun is not lost
+                return self._ask(known, kind, *arguments, again=False)
             self._pool.failures += 1
             return BrowserObservation(**known, done=True, reward=None, ended="infrastructure_error",
                                       infrastructure_error=str(error))

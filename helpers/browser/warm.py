@@ -6,10 +6,9 @@ serves many sessions, each with a context of its own and a fresh page per episod
 code, unchanged. What differs:
 
 - Time. Stock waits 500 ms after an action, and 100 ms within it, so that the page settles. Here the page's clock stands still
-  and is moved 600 ms on after each action (page.js): no time passes while the policy thinks, so timers are deterministic.
+  and is moved 600 ms on after each action (page.js; `noop(ms)` adds its own): no time passes while the policy thinks.
 - The viewport stays 332 x 214, as the tasks ask. Stock loses that size with its first screenshot (a session that overrides the
   device metrics is detached); from then on every step resizes the page twice, which moves elements and closes open lists.
-- `noop(ms)` moves the clock instead of sleeping.
 """
 
 import base64
@@ -41,11 +40,10 @@ ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same addres
 # Tasks whose page may start the next episode without being loaded again: those for which nothing can be told apart then, as
 # found by `python -m benchmarks.parity --choose`. A picture always gets a fresh page: a pointer that rests on a button changes
 # its colour.
-IN_PLACE = set(TASKS) if os.environ.get("PARITY_IN_PLACE") == "all" else set(
-    json.loads(Path(__file__).with_name("in_place.json").read_text()))
+IN_PLACE = {"all": set(TASKS), "none": set()}.get(os.environ.get("PARITY_IN_PLACE", ""), set(
+    json.loads(Path(__file__).with_name("in_place.json").read_text())))
 CONTEXT_EPISODES = 500  # then a session takes a fresh browser context, so that nothing piles up in one
 MAX_ERROR = 500  # characters of an action's error text
-
 PATIENCE_MS = 5_000
 # In Playwright's log these mean that the page refused the action, or that it is under way.
 REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
@@ -69,9 +67,9 @@ class _Patient:
                 return method(*arguments, **named)
             except PlaywrightTimeout as error:
                 log = str(error).partition("Call log:")[2]
-                if "action done" in log:  # it was only the waiting afterwards that took too long
-                    return None
-                if any(refusal in log for refusal in REFUSALS):
+                if "action done" in log:
+                    return None  # only the waiting afterwards took too long
+                if any(refusal in log for refusal in REFUSALS) or log.count("elementHandle.press(") > 1:  # no such key
                     raise
                 return method(*arguments, **named | {"timeout": PATIENCE_MS})
 
@@ -179,8 +177,7 @@ class Session:
     """One episode after another in one browser context."""
 
     def __init__(self, warm: Warm):
-        self.warm, self.episodes = warm, 0
-        self.generation = 0  # of the browser that holds the context; 0: there is none yet
+        self.warm, self.episodes, self.generation = warm, 0, 0  # generation: of the browser with our context; 0: none
         self.context = self.page = self.task = self.last = None
 
     def close(self) -> None:

@@ -25,13 +25,9 @@ def main(fd: int, page_port: int) -> None:
     while True:
         kind, session_id, *arguments = connection.recv()
         try:
-            if kind == "drop":
-                if session_id in sessions:
-                    sessions.pop(session_id).close()
-                answer = {}
-            else:
-                session = sessions.setdefault(session_id, Session(warm))
-                answer = session.reset(*arguments) if kind == "reset" else session.step(*arguments)
+            answer = getattr(sessions.setdefault(session_id, Session(warm)), kind)(*arguments) or {}
+            if kind == "close":
+                del sessions[session_id]
         except Lost as lost:
             answer = {"lost": str(lost)}
         except Exception as error:

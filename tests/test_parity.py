@@ -1,0 +1,74 @@
+"""What a policy sees and earns here is what stock BrowserGym shows and pays: recorded episodes, played again.
+
+The record is recordings/parity/stock.jsonl.gz, made by ``python -m benchmarks.parity --stock``.
+"""
+
+import time
+
+import pytest
+
+from benchmarks.parity import NOT_COVERED, SEEDS, compare_all, play, read_golden, with_each
+from helpers.browser import list_tasks
+from helpers.browser.warm import IN_PLACE
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return read_golden()
+
+
+@pytest.fixture(scope="module")
+def played(golden):
+    """Every recorded episode, played here; the one before it in the same session is another of its task."""
+    return compare_all(golden, before=0, workers=2, timeout=120)
+
+
+def differences(results):
+    return [(task, episode["seed"], step, fields) for task, rows in results.items() for episode, step, fields, _ in rows
+            if fields]
+
+
+def test_every_task_is_recorded_or_named_with_the_reason_why_not(golden):
+    recorded = {}
+    for episode in golden:
+        recorded.setdefault(episode["task"], set()).add(episode["seed"])
+    assert set(recorded) | set(NOT_COVERED) == set(list_tasks()) and not set(recorded) & set(NOT_COVERED)
+    assert all(seeds == set(SEEDS) for seeds in recorded.values())
+    assert set(recorded) >= IN_PLACE and all(NOT_COVERED.values())
+
+
+def test_every_recorded_observation_is_the_same_here(played):
+    assert differences(played) == []
+    assert sum(map(len, played.values())) > 900
+
+
+def test_without_the_settling_rule_there_are_differences(golden, monkeypatch):
+    """The control: pages with animations and delays, read at once, are not what stock shows half a second later."""
+    monkeypatch.setenv("PARITY_SETTLE_MS", "0")
+    slow = [e for e in golden if e["task"] in ("click-collapsible", "click-menu", "use-autocomplete", "click-collapsible-2")]
+    assert len(differences(compare_all(slow, workers=1, timeout=120))) >= 3
+
+
+def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
+    """In another server, after other episodes: all that we show, boxes and ends included."""
+    again = compare_all([e for e in golden if e["seed"] == SEEDS[0]], before=1, workers=2, timeout=120)
+    first = {task: [row[3] for row in rows if row[0]["seed"] == SEEDS[0]] for task, rows in played.items()}
+    assert [task for task, rows in again.items() if [row[3] for row in rows] != first[task]] == []
+
+
+def test_what_cannot_be_compared_is_fixed_by_seed_and_actions_too():
+    """Also where the page follows a clock: pauses between the actions change nothing."""
+    actions = {}
+
+    def episode(env, task, pause):
+        if task not in actions:
+            actions[task] = ["noop(200)", *play(env, task, SEEDS[0])[1]]
+        seen = [env.reset(task, SEEDS[0])]
+        for action in actions[task]:
+            time.sleep(pause)
+            seen += [] if seen[-1].done else [env.step(action)]
+        return seen
+
+    first, second = (with_each(NOT_COVERED, lambda env, task, pause=pause: episode(env, task, pause), workers=1, timeout=120)
+                     for pause in (0.0, 0.4))
+    assert first == second and all(len(seen) > 2 for seen in first.values())
