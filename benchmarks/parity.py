@@ -37,11 +37,13 @@ NOT_COVERED: dict[str, str] = {
     "terminal": "shows the date of today",
 }
 # Here not even seed and actions fix what is seen.
-UNSTABLE = {"login-user-popup": "a dialog opens when a field is focused; in one run of ten the focus after Tab is another one"}
+UNSTABLE = {
+    "login-user-popup": "a dialog opens when a field is focused; now and then the focus after Tab is another one, cause unknown",
+}
 
 
-# A double click whose first half opens a mail: what its second half hits depends on whether the icons have loaded by then. Stock
-# against itself differed in 3 of 30 such episodes, so they are not drawn. Other double clicks are.
+# A double click whose first half opens a mail: what its second half hits depends on whether the icons have loaded by then, in
+# stock too, so they are not drawn. Other double clicks are.
 RACES = ("email-inbox",)
 
 
