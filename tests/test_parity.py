@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks.parity import NOT_COVERED, SEEDS, UNSTABLE, compare_all, play, read_golden, with_each
+from benchmarks.parity import NOT_COVERED, SEEDS, compare_all, play, read_golden, with_each
 from helpers.browser import list_tasks
 from helpers.browser.warm import IN_PLACE
 
@@ -32,10 +32,9 @@ def test_every_task_is_recorded_or_named_with_the_reason_why_not(golden):
     recorded = {}
     for episode in golden:
         recorded.setdefault(episode["task"], set()).add(episode["seed"])
-    left_out = NOT_COVERED | UNSTABLE
-    assert set(recorded) | set(left_out) == set(list_tasks()) and not set(recorded) & set(left_out)
+    assert set(recorded) | set(NOT_COVERED) == set(list_tasks()) and not set(recorded) & set(NOT_COVERED)
     assert all(seeds == set(SEEDS) for seeds in recorded.values())
-    assert set(recorded) >= IN_PLACE and all(left_out.values())
+    assert set(recorded) >= IN_PLACE and all(NOT_COVERED.values())
 
 
 def test_every_recorded_observation_is_the_same_here(played):
@@ -53,8 +52,13 @@ def test_without_the_settling_rule_there_are_differences(golden, monkeypatch):
 def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
     """In another server, after other episodes: all that we show, boxes and ends included."""
     again = compare_all([e for e in golden if e["seed"] == SEEDS[0]], before=1, workers=2, timeout=120)
-    first = {task: [row[3] for row in rows if row[0]["seed"] == SEEDS[0]] for task, rows in played.items()}
-    assert [task for task, rows in again.items() if [row[3] for row in rows] != first[task]] == []
+    different = []
+    for task, rows in again.items():
+        pairs = zip(rows, [row for row in played[task] if row[0]["seed"] == SEEDS[0]], strict=True)
+        for (_, step, _, there), (_, _, _, here) in pairs:
+            there, here = there.model_dump(), here.model_dump()
+            different += [(task, step, name, here[name], there[name]) for name in here if here[name] != there[name]]
+    assert different == []
 
 
 def test_what_cannot_be_compared_is_fixed_by_seed_and_actions_too():

@@ -41,6 +41,17 @@
     wall0 = real.dateNow(); perf0 = real.perfNow(); live = false;
   }, {capture: true, once: true});
 
+  // Icons that a style sheet shows with `content: url()` are fetched when they are first shown, and their element has another
+  // size until then. Fetched now, they belong to what the load event waits for.
+  const icons = [];
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const sheet of document.styleSheets)
+      for (const rule of sheet.cssRules) {
+        const found = /^url\("(.*)"\)/.exec(rule.style && rule.style.content);
+        if (found) icons.push(Object.assign(new Image(), {src: new URL(found[1], sheet.href || document.baseURI).href}));
+      }
+  }, {once: true});
+
   const channel = new MessageChannel();
   let wake = () => {};
   channel.port1.onmessage = () => wake();
@@ -61,9 +72,9 @@
       await turn();
     }
     now = end;
-    // What is not drawn any more loses the focus, but only when the next frame has been drawn.
+    // What is not drawn any more, or disabled, loses the focus, but only when the next frame has been drawn.
     const element = document.activeElement, frame = () => new Promise(real.requestAnimationFrame);
-    if (element && element !== document.body && !element.getClientRects().length)
+    if (element && element !== document.body && (!element.getClientRects().length || element.disabled))
       await Promise.race([frame().then(frame), new Promise(done => real.setTimeout(done, 200))]);
   };
 

@@ -51,10 +51,9 @@ class BrowserEnvironment(Environment):
         if isinstance(seed, bool) or not isinstance(seed, int | None):
             raise ValueError(f"The seed must be a whole number, not {str(seed)[:40]!r}.")
         seed = random.randrange(2**31) if seed is None else seed % 2**32
-        self._last = None
-        self._pixels = screenshot == "pixels"
+        self._last, self._generation, self._pixels = None, None, screenshot == "pixels"
         self._want = ("screenshot",) if screenshot else ()
-        self._worker, self._generation = self._worker or self._pool.place(), None
+        self._worker = self._worker or self._pool.place()
         self._last = self._ask({"task": task, "seed": seed, "step": 0}, "reset", task, seed, self._want)
         return self._last
 

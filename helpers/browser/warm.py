@@ -1,9 +1,9 @@
 """BrowserGym's MiniWoB tasks in a browser that stays open.
 
 Stock BrowserGym starts two browsers per reset, sleeps 0.5 s per step and takes a screenshot nobody asked for. Here one Chromium
-serves many sessions, each with a context of its own and a fresh page per episode. What a policy can see is BrowserGym's own:
-`task.setup`, `task.validate`, the action functions, the marking script, the DOM snapshot and the accessibility tree are its
-code, unchanged. What differs:
+serves many sessions, each with a context of its own; a page serves one episode, or several where nothing can tell (IN_PLACE).
+What a policy can see is BrowserGym's own: `task.setup`, `task.validate`, the action functions, the marking script, the DOM
+snapshot and the accessibility tree are its code, unchanged. What differs:
 
 - Time. Stock waits 500 ms after an action, and 100 ms within it, so that the page settles. Here the page's clock stands still
   and is moved 600 ms on after each action (page.js; `noop(ms)` adds its own): no time passes while the policy thinks.
@@ -12,11 +12,11 @@ code, unchanged. What differs:
 """
 
 import base64
-import functools
 import inspect
 import json
 import os
 import pkgutil
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,8 +43,7 @@ ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same addres
 IN_PLACE = {"all": set(TASKS), "none": set()}.get(os.environ.get("PARITY_IN_PLACE", ""), set(
     json.loads(Path(__file__).with_name("in_place.json").read_text())))
 CONTEXT_EPISODES = 500  # then a session takes a fresh browser context, so that nothing piles up in one
-MAX_ERROR = 500  # characters of an action's error text
-PATIENCE_MS = 5_000
+MAX_ERROR, PATIENCE_MS = 500, 5_000  # characters of an action's error text; how long an action may take on a busy machine
 # In Playwright's log these mean that the page refused the action, or that it is under way.
 REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
 
@@ -76,8 +75,11 @@ class _Patient:
         return act
 
 
-# Playwright asks for the call stack at each call, to name the call in its errors; the source lines in it cost 5 ms a reset.
-inspect.stack = functools.partial(inspect.stack, 0)
+# Playwright takes the call stack four times per call, to name the call in its errors. Names are all it needs: without looking for
+# source files and their lines a worker has half as much to do.
+inspect.stack = lambda *_: [inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+                            for frame, line in traceback.walk_stack(inspect.currentframe().f_back)]
+traceback.extract_stack = lambda *_, **__: traceback.StackSummary()
 actions.get_elem_by_bid = lambda page, bid, scroll=False: _Patient(get_elem_by_bid(page, bid, scroll))
 
 
@@ -110,37 +112,39 @@ def _page_script() -> str:
 
 
 class _PageShim:
-    """What stock's extraction functions need of a page, its context and its CDP session, all in one: they open and detach a
-    session per call, and get the one that is kept."""
+    """What stock's extraction functions need of a page, its context and its CDP session: they get the one that is kept."""
 
     def __init__(self, cdp):
-        self.context, self.send = self, cdp.send
+        self.context, self._cdp, self._frames = self, cdp, None
+        self.new_cdp_session, self.detach = lambda _page: self, lambda: None
 
-    def new_cdp_session(self, _page):
-        return self
-
-    def detach(self):
-        pass
+    def send(self, method, params=None):
+        if method != "Page.getFrameTree":
+            return self._cdp._sync(self._cdp._impl_obj.send(method, params))  # cdp.send also looks for its own objects in it
+        self._frames = self._frames or self._cdp.send(method)  # no task has frames inside, and a page's own never changes
+        return self._frames
 
 
 class _LoadedPage:
     """A page on which ``task.setup`` has run before: what loads it and takes its display away does nothing."""
 
     def __init__(self, page):
-        self._page, self.wait_for_function = page, page.wait_for_function
-
-    def goto(self, _url):
-        pass
+        self._page, self.goto = page, lambda _url: None
 
     def evaluate(self, script):
-        return None if "removeDisplay = function" in script else self._page.evaluate(script)
+        if "core.startEpisodeReal();" in script.splitlines():
+            self._ready = self._page.evaluate(f"() => {{ __course.restart(); {script}; return WOB_TASK_READY; }}")
+        elif "removeDisplay();" not in script.splitlines():
+            return self._page.evaluate(script)
+
+    def wait_for_function(self, script):
+        self._ready or self._page.wait_for_function(script)
 
 
 class Warm:
     """One Chromium and the sessions in it. Not thread-safe (Playwright's synchronous API is bound to one thread)."""
 
     def __init__(self, page_port: int):
-        """``page_port``: the loopback port that serves the task pages."""
         self._flags = [
             # One renderer for all sessions and no site isolation: -30 ms a reset and a fraction of the memory. All sessions
             # show our own pages; one that hangs takes the worker with it either way.
@@ -205,14 +209,11 @@ class Session:
             old.close()
 
     def _same_page(self, task: str, want: tuple) -> bool:
-        """Whether the page of the last episode can start the next one; if so, it is made ready."""
-        usable = (task in IN_PLACE and "screenshot" not in want and self.episodes % CONTEXT_EPISODES
+        """Whether the page of the last episode can start the next one."""
+        return (task in IN_PLACE and "screenshot" not in want and self.episodes % CONTEXT_EPISODES
                   and self.last is not None and self.last["task"] == task
                   and self.generation == self.warm.generation and self.warm.browser.is_connected()
                   and not (self.trouble or self.popup or self.page.is_closed()) and self.page.url == self.task.url)
-        if usable:
-            self.page.evaluate("() => __course.restart()")
-        return usable
 
     def reset(self, task: str, seed: int, want: tuple = ()) -> dict:
         """Start an episode. ``want``: ("screenshot",) or (). Returns the fields of a `BrowserObservation`."""
@@ -295,8 +296,9 @@ class Session:
             if self.trouble or not self.warm.browser.is_connected():
                 raise
         for page in self.context.pages:
-            with suppress(PlaywrightError):
-                page.wait_for_load_state("domcontentloaded", timeout=3_000)
+            if "domcontentloaded" not in page.main_frame._impl_obj._load_states:  # to be told so takes three messages
+                with suppress(PlaywrightError):
+                    page.wait_for_load_state("domcontentloaded", timeout=3_000)
 
     def _picture(self) -> bytes:
         return base64.b64decode(self.cdp.send("Page.captureScreenshot", {"format": "png"})["data"])
@@ -306,7 +308,7 @@ class Session:
             try:
                 # One frame only: no MiniWoB task has another, and a page that left its task is not observed.
                 focused = self.page.evaluate("() => __course.mark()")
-                dom = stock.extract_dom_snapshot(self.shim)
+                dom = stock.extract_dom_snapshot(self.shim, include_paint_order=False)  # read by nobody
                 tree = stock.extract_merged_axtree(self.shim)
                 break
             except PlaywrightError:
