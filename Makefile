@@ -34,7 +34,7 @@ lab: setup  ## open JupyterLab on the notebooks
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 OUT=runs/train RESUME=1)
-	$(PY) -m helpers.training $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
+	$(PY) -m scripts.train $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
 		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
 		$(if $(filter-out 0 no,$(RESUME)),--resume) $(if $(OUT),--output $(OUT))
 

@@ -79,13 +79,31 @@ class Evaluation:
         turns = [len(e.turns) for e in self.scored if e.solved]
         return sum(turns) / len(turns) if turns else math.nan
 
+    @property
+    def by_task(self) -> dict[str, "Evaluation"]:
+        """One evaluation per task, in the order in which they were played."""
+        return {task: Evaluation(task, [e for e in self.episodes if e.task == task])
+                for task in dict.fromkeys(e.task for e in self.episodes)}
+
+    @property
+    def macro(self) -> tuple[float, float, float]:
+        """Mean success over the tasks, each with the same weight, and its 95 % interval (the tasks are fixed, their pages are
+        the sample: the variances of the tasks' means add up)."""
+        parts = [part for part in self.by_task.values() if part.n]
+        mean = sum(p.success for p in parts) / max(1, len(parts))
+        half = 1.96 * math.sqrt(sum(p.success * (1 - p.success) / p.n for p in parts)) / max(1, len(parts))
+        return mean, max(0.0, mean - half), min(1.0, mean + half)
+
     def summary(self) -> dict[str, Any]:
-        """The numbers of a result row, ready for JSON."""
+        """The numbers of a result row, ready for JSON; with several tasks, ``by_task`` and ``macro`` too."""
         low, high = self.interval
+        parts = self.by_task
+        several = {"macro": [round(v, 4) for v in self.macro],
+                   "by_task": {task: part.summary() for task, part in parts.items()}} if len(parts) > 1 else {}
         return {"name": self.name, "tasks": sorted({e.task for e in self.episodes}), "n": self.n, "successes": self.successes,
                 "success": round(self.success, 4), "low": round(low, 4), "high": round(high, 4), "kinds": self.kinds,
                 "first_button": round(self.first_button, 4), "failed_infrastructure": self.failed_infrastructure,
-                "valid": self.valid}
+                "mean_turns": round(self.mean_turns, 2) if self.successes else None, "valid": self.valid} | several
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -98,8 +116,10 @@ class Evaluation:
 def evaluate(name: str, task: str, n: int, clients: Sequence[Any], generator: Generator, tokenizer: Any,
              config: RolloutConfig, seeds: range = TEST_SEEDS,
              progress: Callable[[int, int], None] | None = None) -> Evaluation:
-    """Play ``n`` episodes of a task on ``seeds`` (the test seeds by default); one answer each, at the config's temperature."""
-    return Evaluation(name, play_episodes(specs(task, seeds, n), clients, generator, tokenizer, config, progress))
+    """Play ``n`` episodes of a task (of each, where there are several with commas) on ``seeds``, the test seeds by default; one
+    try each, at the config's temperature."""
+    todo = [spec for one in task.split(",") for spec in specs(one, seeds, n)]
+    return Evaluation(name, play_episodes(todo, clients, generator, tokenizer, config, progress))
 
 
 def difference(before: Evaluation, after: Evaluation) -> dict[str, float]:

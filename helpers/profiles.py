@@ -25,7 +25,8 @@ class Profile:
     """One machine's settings. An update trains on ``groups`` x ``group_size`` episodes; ``memory_gb`` is what the machine
     offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA; ``entropy``
     is the weight of the entropy bonus, which keeps a group from answering in one voice; ``pages`` = all trains on every page of
-    a task, chosen on those that `helpers.tasks.train_seeds` picks."""
+    a task, chosen on those that `helpers.tasks.train_seeds` picks; ``examples`` = none leaves the worked ones out of the prompt,
+    task shows those of the task."""
 
     name: str
     device: str
@@ -35,6 +36,7 @@ class Profile:
     dtype: str = "float32"
     task: str = "click-button"
     pages: str = "chosen"
+    examples: str = "task"
     groups: int = 12
     group_size: int = 4
     updates: int = 20
@@ -127,10 +129,9 @@ def get_profile(name: str | None = None, scale: str | None = None) -> Profile:
     profile = _override(_scaled(profile, scale))
     if profile.group_size < 2 or profile.groups < 1 or profile.updates < 1:
         raise ProfileError("A group needs at least 2 episodes, an update at least one group, a run at least one update.")
-    if profile.generator not in ("vllm", "transformers"):
-        raise ProfileError(f"COURSE_GENERATOR={profile.generator} is unknown: use vllm or transformers.")
-    if profile.pages not in ("chosen", "all"):
-        raise ProfileError(f"COURSE_PAGES={profile.pages} is unknown: use chosen or all.")
+    for field, values in (("generator", ("vllm", "transformers")), ("pages", ("chosen", "all")), ("examples", ("task", "none"))):
+        if (value := getattr(profile, field)) not in values:
+            raise ProfileError(f"COURSE_{field.upper()}={value} is unknown: use {' or '.join(values)}.")
     if profile.generator == "vllm" and vllm_problem():
         profile = replace(profile, generator="transformers")
     return profile

@@ -15,11 +15,6 @@ def strict_success(strict_reward: list[float | None], **_) -> list[float | None]
     return strict_reward
 
 
-def raw_page_reward(raw_reward: list[float | None], strict_reward: list[float | None], **_) -> list[float | None]:
-    """The page's own number between -1 and 1: it pays for half a solution, on some tasks even for none."""
-    return [None if strict is None else (raw or 0.0) for raw, strict in zip(raw_reward, strict_reward, strict=True)]
-
-
 def naive_success(raw_reward: list[float | None], strict_reward: list[float | None], **_) -> list[float | None]:
     """``raw > 0`` counted as success, as BrowserGym does it. Kept to show what it pays for; not for training."""
     return [None if strict is None else float((raw or 0.0) > 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers.actions import parse_action
 from helpers.episodes import ENVIRONMENT, POLICY, PROMPT, Episode, Turn, check_rollout
-from helpers.generation import Generator, TransformersGenerator, VLLMGenerator
+from helpers.generation import Completion, Generator, TransformersGenerator, VLLMGenerator
 from helpers.prompts import PromptConfig, build_messages, continuation_ids, observation_text, page_lines, prompt_ids
 
 
@@ -31,7 +31,8 @@ class EpisodeSpec:
 @dataclass(frozen=True)
 class RolloutConfig:
     """How episodes are played. ``max_turns``: actions per episode; ``max_tokens``: tokens per answer; ``max_length``: tokens
-    of a whole episode; ``temperature`` 0 is greedy; ``top_k`` 0 is off, and has to be off while training."""
+    of a whole episode; ``temperature`` 0 is greedy; ``top_k`` 0 is off, and has to be off while training. ``turns``: tasks
+    whose episodes have another number of turns, where one config serves several."""
 
     max_turns: int = 1
     max_tokens: int = 16
@@ -40,6 +41,10 @@ class RolloutConfig:
     max_length: int = 1536
     prompt: PromptConfig = field(default_factory=PromptConfig)
     screenshots: bool = False
+    turns: dict[str, int] = field(default_factory=dict)
+
+    def turns_of(self, task: str) -> int:
+        return self.turns.get(task, self.max_turns)
 
 
 @dataclass
@@ -85,7 +90,7 @@ def _act(run: _Running, answer: str, config: RolloutConfig) -> None:
     turn = Turn(page_lines(before.axtree_txt, before.goal), answer, parsed, 0.0, parsed.reason, before.screenshot, box)
     run.episode.turns.append(turn)
     if parsed.ok:
-        last = len(run.episode.turns) >= config.max_turns  # then nobody reads the page again
+        last = len(run.episode.turns) >= config.turns_of(run.episode.task)  # then nobody reads the page again
         run.observation = run.client.step(parsed.action, screenshot=config.screenshots, observe=not last)
         turn.error, turn.reward = run.observation.error, run.observation.reward
         _finish_if_done(run)
@@ -98,7 +103,7 @@ def _continue(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
     episode = run.episode
     if episode.ended:
         return
-    if len(episode.turns) >= config.max_turns:
+    if len(episode.turns) >= config.turns_of(episode.task):
         episode.ended = "turn_limit"
         return
     message = observation_text(run.observation, config.prompt, first=False)
@@ -109,13 +114,23 @@ def _continue(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
     episode.ledger.append(ids, ENVIRONMENT)
 
 
+def _answers(alive: list[_Running], generator: Any, tokenizer: Any, config: RolloutConfig) -> list[Completion]:
+    """One answer per running episode, from a policy or from a script (logprob 0: it was certain)."""
+    if script := getattr(generator, "answer", None):
+        texts = [script(run.observation, len(run.episode.turns)) for run in alive]
+        ids = [[*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id] for text in texts]
+        return [Completion(i, [0.0] * len(i)) for i in ids]
+    return generator.generate([run.episode.ledger.ids for run in alive], config.max_tokens, config.temperature, config.top_k)
+
+
 def play_episodes(specs: Sequence[EpisodeSpec], clients: Sequence[Any], generator: Generator, tokenizer: Any,
                   config: RolloutConfig = RolloutConfig(),
                   progress: Callable[[int, int], None] | None = None) -> list[Episode]:
     """Play every episode of ``specs``; returns them in that order.
 
     ``clients``: open `BrowserClient`s; as many episodes run at once. When one ends, its client takes the next, so the
-    generation batch stays full. ``progress(done, of)`` is called as episodes end.
+    generation batch stays full. ``progress(done, of)`` is called as episodes end. A ``generator`` with a method
+    ``answer(observation, turn) -> text`` is a script: its answers are written into the ledger as a policy's would be.
     """
     episodes = [Episode(spec.task, spec.seed) for spec in specs]
     waiting = list(range(len(specs)))[::-1]
@@ -126,8 +141,7 @@ def play_episodes(specs: Sequence[EpisodeSpec], clients: Sequence[Any], generato
             list(threads.map(lambda run: _begin(run, tokenizer, config), fresh))
             running += fresh
             alive = [run for run in running if not run.episode.ended]
-            answers = generator.generate([run.episode.ledger.ids for run in alive], config.max_tokens, config.temperature,
-                                         config.top_k)
+            answers = _answers(alive, generator, tokenizer, config)
             for run, answer in zip(alive, answers, strict=True):
                 run.episode.ledger.append(answer.ids, POLICY, answer.logprobs)
             texts = tokenizer.batch_decode([answer.ids for answer in answers], skip_special_tokens=True)

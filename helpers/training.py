@@ -1,6 +1,5 @@
-"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume; ``python -m helpers.training``."""
+"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume. ``scripts/train.py`` is a whole run."""
 
-import argparse
 import contextlib
 import csv
 import functools
@@ -9,10 +8,10 @@ import json
 import os
 import platform
 import random
-import sys
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,13 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import selective_log_softmax_and_entropy
 
 from helpers.actions import KINDS
-from helpers.browser import BrowserServerError, list_tasks, start_browser_server
 from helpers.episodes import Episode, write_episodes
-from helpers.evaluation import Evaluation, difference, evaluate
-from helpers.generation import GenerationError, common_prefix, engine_settings, prepare_vllm
-from helpers.policies import Policy, PolicyError, load_policy, lora_targets, quiet_transformers
-from helpers.profiles import Profile, ProfileError, check_fits, get_profile
+from helpers.evaluation import Evaluation, difference
+from helpers.generation import common_prefix, engine_settings, prepare_vllm
+from helpers.policies import Policy, lora_targets, quiet_transformers
+from helpers.profiles import Profile
 from helpers.rewards import strict_success
-from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func, trainer_generator
+from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func
 from helpers.tasks import rollout_config, train_seeds
 
 ATTENTION_ONLY = {"llama", "qwen2", "qwen3"}
@@ -147,6 +145,10 @@ class BrowserGRPOTrainer(GRPOTrainer):
             chunk = []
         return torch.stack(logps), torch.stack(entropies)
 
+    def _save_rng_state(self, output_dir):
+        super()._save_rng_state(output_dir)
+        os.sync()  # before trainer_state.json, which says that a checkpoint is whole, and before the last one is deleted
+
     def _compute_loss(self, model, inputs):
         if self.loss_type == "dapo" and not self.beta and not self.args.entropy_coef:
             # This loss divides by the tokens of the whole batch (num_items_in_batch), so what is 0 can be left out. One row
@@ -193,8 +195,9 @@ class Recorder(TrainerCallback):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.rows = [row for row in read_metrics(self.folder) if row["update"] <= state.global_step]
         done = self.folder / "episodes.jsonl"
-        kept = done.read_text().splitlines(keepends=True) if done.exists() else []
-        done.write_text("".join(line for line in kept if json.loads(line)["update"] <= state.global_step))
+        lines = done.read_text().splitlines(keepends=True) if done.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]  # the last one may have been cut off
+        done.write_text("".join(line for line in whole if json.loads(line)["update"] <= state.global_step))
 
     def on_log(self, args, state, control, logs=None, **kwargs) -> None:
         if not logs or "reward" not in logs:
@@ -233,11 +236,12 @@ def progress_line() -> Callable[[str], None]:
 
 
 def write_metrics(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Write ``metrics.csv``; a column without a value stays empty."""
-    with (folder / "metrics.csv").open("w", newline="") as file:
+    """Write ``metrics.csv``, in one move so that it is never half there; a column without a value stays empty."""
+    with (folder / "metrics.tmp").open("w", newline="") as file:
         writer = csv.DictWriter(file, METRICS, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+    (folder / "metrics.tmp").replace(folder / "metrics.csv")
 
 
 def read_metrics(folder: Path | str) -> list[dict[str, float]]:
@@ -320,7 +324,7 @@ def build_trainer(profile: Profile, policy: Policy, clients: Sequence[Any], fold
     quiet_transformers()
     prepare_vllm()
     recorder = Recorder(folder, profile.updates, show)
-    config = config or rollout_config(profile.task.split(",")[0])
+    config = config or rollout_config(profile.task, examples=profile.examples == "task")
     rows = [{"prompt": str(spec)} for spec in training_specs(profile, profile.updates * profile.groups)]
     with _vllm_in_precision(profile.dtype) if profile.generator == "vllm" else contextlib.nullcontext():
         trainer = BrowserGRPOTrainer(
@@ -333,39 +337,23 @@ def build_trainer(profile: Profile, policy: Policy, clients: Sequence[Any], fold
     return trainer
 
 
+def last_checkpoint(folder: Path | str) -> str | None:
+    """The latest whole checkpoint of a run, for ``trainer.train(resume_from_checkpoint=...)``; None where there is none. What an
+    interrupted save has left behind is deleted."""
+    whole = None
+    for path in sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2])):
+        try:
+            json.loads((path / "trainer_state.json").read_text())  # written last
+            whole = str(path)
+        except (OSError, ValueError):
+            shutil.rmtree(path)
+    return whole
+
+
 def sync_policy(trainer: BrowserGRPOTrainer) -> None:
     """Give the trainer's vLLM engine the current weights (after training, before an evaluation); nothing to do without."""
     if trainer.use_vllm:
         trainer.vllm_generation.sync_weights()
-
-
-def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool = False) -> dict[str, Any]:
-    """Evaluate, train, evaluate: what notebook 5 does cell by cell, in one call. Returns the content of ``result.json``."""
-    folder = Path(folder)
-    check_fits(profile, lora)
-    policy = load_policy(profile.policy, profile.dtype, profile.device)
-    task = profile.task.split(",")[0]
-    held_out = rollout_config(task, temperature=0.0)
-    with start_browser_server(workers=profile.workers) as server:
-        clients = server.clients(profile.clients)
-        started = time.monotonic()
-        trainer = build_trainer(profile, policy, clients, folder, lora)
-        ready = time.monotonic()
-
-        def measure(name: str) -> Evaluation:
-            generator = trainer_generator(trainer, policy.tokenizer)
-            return evaluate(name, task, profile.eval_episodes, clients, generator, policy.tokenizer, held_out)
-
-        before = measure("before")
-        print(before, flush=True)
-        begin = time.monotonic()
-        trainer.train(resume_from_checkpoint=resume or None)
-        seconds = time.monotonic() - begin
-        sync_policy(trainer)
-        after = measure("after")
-    print(f"\n{after}")
-    times = {"start": ready - started, "training": seconds, "total": time.monotonic() - started}
-    return save_result(folder, trainer, profile, before, after, times, lora)
 
 
 def save_result(folder: Path | str, trainer: BrowserGRPOTrainer, profile: Profile, before: Evaluation, after: Evaluation,
@@ -393,32 +381,3 @@ def peak_memory_gb() -> float:
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 1e9, 2)
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)  # Linux counts in kB
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m helpers.training``: a run outside a notebook. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m helpers.training", description="Train a policy on browser tasks with GRPO.")
-    parser.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
-    parser.add_argument("--task", help="a MiniWoB task, or several separated by commas")
-    parser.add_argument("--updates", type=int)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--lora", action="store_true", help="train adapters, not all weights")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --output")
-    parser.add_argument("--output", default="runs/train", help="folder for metrics, checkpoints and the policy")
-    options = parser.parse_args(arguments)
-    try:
-        chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
-        profile = replace(get_profile(), **chosen)
-        if unknown := [task for task in profile.task.split(",") if task not in list_tasks()]:
-            raise ProfileError(f"There is no MiniWoB task {unknown[0]!r}: python -c 'from helpers.browser import list_tasks; "
-                               "print(list_tasks())' lists them.")
-        result = train(profile, options.output, options.lora, options.resume)
-    except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(json.dumps(result["difference"]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@
     python scripts/make_results.py --baselines  play the agents without a model first, and record what they do
 
 A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
-recordings/<run>/result.json (`helpers.training.train`), recordings/course/times.json (the times.json of a ``make course``),
+recordings/<run>/result.json (`scripts.train`), recordings/course/times.json (the times.json of a ``make course``),
 recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, the results of the benchmarks of the environment
 (recordings/environment, recordings/parity), and `helpers.profiles`.
 """
@@ -73,6 +73,7 @@ FIELDS = {
     "dtype": ("precision of the weights", "权重的精度"),
     "task": ("MiniWoB++ task, or several with commas", "MiniWoB++ 任务，多个用逗号分隔"),
     "pages": ("chosen: train on pages with a choice; all: on every page", "chosen：只在有选择的页面上训练；all：所有页面"),
+    "examples": ("task: worked examples in the prompt; none: without", "task：提示中带示例；none：不带示例"),
     "groups": ("prompts per update", "每次更新的提示数"),
     "group_size": ("rollouts per prompt", "每个提示的轨迹数"),
     "updates": ("updates of a run", "一次运行的更新次数"),

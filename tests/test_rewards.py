@@ -51,7 +51,6 @@ COLUMNS = {"strict_reward": [1.0, 0.0, 0.0, None], "raw_reward": [1.0, 0.37, Non
 
 @pytest.mark.parametrize(("function", "wanted"), [
     (R.strict_success, [1.0, 0.0, 0.0, None]),
-    (R.raw_page_reward, [1.0, 0.37, 0.0, None]),
     (R.naive_success, [1.0, 1.0, 0.0, None]),
     (R.sum_of_turns, [1.0, 0.0, 0.0, None]),
     (R.mean_of_turns, [0.5, 0.0, 0.0, None]),

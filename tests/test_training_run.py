@@ -4,22 +4,28 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from helpers.episodes import read_episodes
 from helpers.generation import vllm_problem
-from helpers.training import main, read_metrics
+from helpers.training import last_checkpoint, read_metrics
+from scripts.train import main
 
 ROOT = Path(__file__).resolve().parent.parent
 SMOKE = {"COURSE_SCALE": "smoke", "COURSE_EVAL_EPISODES": "4", "COURSE_LEARNING_RATE": "1e-4", "COURSE_WARMUP": "0"}
 
 
+COMMAND = [sys.executable, "-m", "scripts.train"]
+
+
 def run(folder, *arguments, **environment):
-    """``python -m helpers.training`` in a process of its own: vLLM never gives its memory back within one."""
-    return subprocess.run([sys.executable, "-m", "helpers.training", "--output", str(folder), *arguments], cwd=ROOT, text=True,
-                          capture_output=True, env={**os.environ, **SMOKE, **environment}, timeout=500)
+    """``python -m scripts.train`` in a process of its own: vLLM never gives its memory back within one."""
+    return subprocess.run([*COMMAND, "--output", str(folder), *arguments], cwd=ROOT, text=True, capture_output=True,
+                          env={**os.environ, **SMOKE, **environment}, timeout=500)
 
 
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
@@ -35,20 +41,66 @@ def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
     assert all(row["infrastructure"] == 0 for row in rows)
 
 
-def test_a_run_with_lora_leaves_a_result_and_can_be_resumed(tmp_path):
-    first = run(tmp_path, "--lora", "--updates", "2", COURSE_GENERATOR="transformers")
-    assert first.returncode == 0, first.stderr[-3000:]
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert result["after"]["n"] + result["after"]["failed_infrastructure"] == 4
-    assert (tmp_path / "policy" / "adapter_model.safetensors").exists()
-    assert [e.seed for e in read_episodes(tmp_path / "before.jsonl")] == [e.seed for e in read_episodes(tmp_path / "after.jsonl")]
-    kept = read_metrics(tmp_path)
+TRAIN = {"COURSE_GENERATOR": "transformers", "COURSE_ENTROPY": "0.05"}  # the bonus: a gradient where a group ends alike, too
+LORA = ("--lora", "--updates", "4")
 
-    again = run(tmp_path, "--lora", "--updates", "3", "--resume", COURSE_GENERATOR="transformers")
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run with LoRA that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    done = run(folder, *LORA, **TRAIN)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def test_a_run_with_lora_leaves_a_result(whole):
+    result = json.loads((whole / "result.json").read_text())
+    assert result["after"]["n"] + result["after"]["failed_infrastructure"] == 4
+    assert (whole / "policy" / "adapter_model.safetensors").exists()
+    assert [e.seed for e in read_episodes(whole / "before.jsonl")] == [e.seed for e in read_episodes(whole / "after.jsonl")]
+    assert [row["update"] for row in read_metrics(whole)] == [1, 2, 3, 4]
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
+    killed = subprocess.Popen([*COMMAND, "--output", str(tmp_path), *LORA], cwd=ROOT, env={**os.environ, **SMOKE, **TRAIN},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 300
+        while len(read_metrics(tmp_path)) < 2:  # update 2 is logged, its checkpoint is perhaps being written
+            assert killed.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        killed.kill()
+        killed.wait()
+    # The worst moment: a checkpoint without its last file, a line cut off.
+    cut = tmp_path / "checkpoint-9"
+    cut.mkdir()
+    (cut / "trainer_state.json").write_text('{"global_st')
+    with (tmp_path / "episodes.jsonl").open("a") as file:
+        file.write('{"update": 2, "ta')
+
+    again = run(tmp_path, *LORA, "--resume", **TRAIN)
     assert again.returncode == 0, again.stderr[-3000:]
-    rows = read_metrics(tmp_path)
-    assert [row["update"] for row in rows] == [1, 2, 3]
-    assert rows[:2] == kept  # what was measured before the resume is kept as it was
+    there, here = read_metrics(whole), read_metrics(tmp_path)
+    for name in ("update", "reward", "loss", "grad_norm", "entropy", "learning_rate"):
+        assert [row[name] for row in here] == pytest.approx([row[name] for row in there], abs=1e-6), name
+    assert any(row["grad_norm"] > 1e-3 for row in there)
+    sides = [load_file(folder / "policy" / "adapter_model.safetensors") for folder in (whole, tmp_path)]
+    assert max((sides[0][name] - sides[1][name]).abs().max().item() for name in sides[0]) <= 1e-6
+    lines = [[json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()] for folder in (whole, tmp_path)]
+    assert [(e["update"], e["seed"], e["ledger"]["ids"]) for e in lines[1]] == \
+        [(e["update"], e["seed"], e["ledger"]["ids"]) for e in lines[0]]
+
+
+def test_a_checkpoint_that_was_being_written_does_not_count(tmp_path):
+    assert last_checkpoint(tmp_path) is None
+    for step in (10, 9):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        (folder / "trainer_state.json").write_text("{}")
+    (tmp_path / "checkpoint-11").mkdir()
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10") and not (tmp_path / "checkpoint-11").exists()
 
 
 BAD = [

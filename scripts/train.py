@@ -1,0 +1,100 @@
+"""A training run outside a notebook: evaluate, train, evaluate. ``make train`` calls it.
+
+    python -m scripts.train --task click-button --updates 20 --output runs/train
+    python -m scripts.train --task suite --policy runs/warm/policy      every task of the suite in one policy, tested on each
+
+What is not an option here is an environment variable, see `helpers.profiles`.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from helpers.browser import BrowserServerError, list_tasks, start_browser_server
+from helpers.evaluation import Evaluation, evaluate
+from helpers.generation import GenerationError
+from helpers.policies import PolicyError, load_policy
+from helpers.profiles import Profile, ProfileError, check_fits, get_profile
+from helpers.rollouts import trainer_generator
+from helpers.tasks import TASKS, UNSEEN, rollout_config
+from helpers.training import build_trainer, last_checkpoint, save_result, sync_policy
+
+
+def read_tasks(text: str) -> str:
+    """Task names with commas, where "suite" and "unseen" stand for the lists of `helpers.tasks`; raises `ProfileError`."""
+    lists = {"suite": list(TASKS), "unseen": list(UNSEEN)}
+    names = list(dict.fromkeys(name for word in text.split(",") for name in lists.get(word, [word])))
+    if unknown := [name for name in names if name not in list_tasks()]:
+        raise ProfileError(f"There is no MiniWoB task {unknown[0]!r}: python -c 'from helpers.browser import list_tasks; "
+                           "print(list_tasks())' lists them, suite and unseen are the course's own lists.")
+    return ",".join(names)
+
+
+def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool = False, before: bool = True,
+          test: str = "") -> dict[str, Any]:
+    """Evaluate, train, evaluate: what notebook 5 does cell by cell. Returns the content of ``result.json``.
+
+    ``test``: tasks to evaluate on (default: those trained on); ``before``: evaluate the policy before it is trained too.
+    """
+    check_fits(profile, lora)
+    policy = load_policy(profile.policy, profile.dtype, profile.device)
+    task = test or profile.task
+    # One prompt for training and test: that of the training tasks.
+    taught = rollout_config(profile.task, examples=profile.examples == "task")
+    turns = rollout_config(f"{task},{profile.task}").turns
+    held_out = replace(taught, temperature=0.0, turns=turns)
+    with start_browser_server(workers=profile.workers) as server:
+        clients = server.clients(profile.clients)
+        started = time.monotonic()
+        trainer = build_trainer(profile, policy, clients, folder, lora)
+        ready = time.monotonic()
+
+        def measure(name: str) -> Evaluation:
+            generator = trainer_generator(trainer, policy.tokenizer)
+            result = evaluate(name, task, profile.eval_episodes, clients, generator, policy.tokenizer, held_out)
+            print(f"\n{result}", flush=True)
+            return result
+
+        first = measure("before") if before else Evaluation("before", [])
+        begin = time.monotonic()
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder) if resume else None)
+        seconds = time.monotonic() - begin
+        sync_policy(trainer)
+        after = measure("after")
+    times = {"start": ready - started, "training": seconds, "total": time.monotonic() - started}
+    return save_result(folder, trainer, profile, first, after, times, lora)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.train", description="Train a policy on browser tasks with GRPO.")
+    parser.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
+    parser.add_argument("--task", help="a MiniWoB task, or several separated by commas; suite: the course's own list")
+    parser.add_argument("--test", default="", help="tasks to evaluate on, as --task; default: the same")
+    parser.add_argument("--updates", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--lora", action="store_true", help="train adapters, not all weights")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --output, if any")
+    parser.add_argument("--no-before", action="store_true", help="do not evaluate the policy before training")
+    parser.add_argument("--output", default="runs/train", help="folder for metrics, checkpoints and the policy")
+    options = parser.parse_args(arguments)
+    try:
+        chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
+        profile = replace(get_profile(), **chosen)
+        profile = replace(profile, task=read_tasks(profile.task))
+        result = train(profile, options.output, options.lora, options.resume, not options.no_before,
+                       read_tasks(options.test) if options.test else "")
+    except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(result["difference"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
