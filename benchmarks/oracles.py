@@ -96,12 +96,12 @@ def widget(seen: Any, turn: int) -> str:
     return click(all_of(seen, kind)[0])
 
 
-def nth(role: str, verb: str = "click") -> Oracle:
+def nth(role: str) -> Oracle:
     """The element of a role that the goal counts ("the 2nd input"), or the only one."""
 
     def act(seen: Any, turn: int) -> str:
         count = re.search(r"(\d+)(?:st|nd|rd|th)", seen.goal)
-        return format_action(verb, all_of(seen, role)[int(count[1]) - 1 if count else 0].bid)
+        return click(all_of(seen, role)[int(count[1]) - 1 if count else 0])
 
     return act
 
@@ -276,7 +276,7 @@ ORACLES: dict[str, Oracle] = {
     **dict.fromkeys(["click-checkboxes", "click-checkboxes-large", "click-checkboxes-transfer"], choose("checkbox")),
     **dict.fromkeys(["click-collapsible", "click-collapsible-nodelay"], collapsible),
     **dict.fromkeys(["choose-list", "click-scroll-list"], select_option),
-    **dict.fromkeys(["focus-text", "focus-text-2"], nth("textbox", "focus")),
+    **dict.fromkeys(["focus-text", "focus-text-2"], nth("textbox")),
     **dict.fromkeys(["enter-text", "enter-text-dynamic"], fill_fields(lambda seen: [text_of(seen)])),
     "enter-text-2": fill_fields(cased), "enter-password": fill_fields(lambda seen: [text_of(seen)] * 2),
     "enter-date": enter_date, "enter-time": enter_time, "use-spinner": spinner,

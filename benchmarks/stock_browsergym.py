@@ -52,17 +52,26 @@ def play(env, seed, actions):
     return seen
 
 
-def main():
+def prepare():
+    """Serve the task pages and tell BrowserGym where they and Chromium are."""
     pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
     threading.Thread(target=pages.serve_forever, daemon=True).start()
     os.environ["MINIWOB_URL"] = f"http://127.0.0.1:{pages.server_port}/miniwob/"
     launch = BrowserType.launch  # the chat window has no setting for the browser's path
     BrowserType.launch = lambda self, **named: launch(self, **named | {"executable_path": find_chromium()})
+
+
+def make_env(task):
+    return gymnasium.make(f"browsergym/miniwob.{task}", disable_env_checker=True)
+
+
+def main():
+    prepare()
     print("READY", flush=True)
     episodes, envs = [], {}
     for task, seed, actions in json.loads(sys.stdin.readline()):
         if task not in envs:
-            envs[task] = gymnasium.make(f"browsergym/miniwob.{task}", disable_env_checker=True)
+            envs[task] = make_env(task)
         try:
             episodes.append(play(envs[task], seed, actions))
         except Exception as error:  # one that stock cannot play must not cost the others
