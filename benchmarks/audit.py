@@ -1,7 +1,7 @@
 """What the tasks pay, and to whom: scripted solutions and agents that read no goal, on every task.
 
     python -m benchmarks.audit                   a table of the tasks on which the raw reward pays for less than the task
-    python -m benchmarks.audit --record          the same, written to recordings/audit/result.json (15 min on 2 cores)
+    python -m benchmarks.audit --record          the same, written to recordings/audit/result.json (10 min on 2 cores)
 
 An episode is *paid* where its strict reward is 1 and *tipped* where the raw reward is above 0 but not 1: success as BrowserGym
 counts it, a wrong answer as the strict reward does. Agents without a goal can be paid too, by luck or because nothing was to be
@@ -11,6 +11,7 @@ done; a task on which one of them is always paid measures nothing.
 import argparse
 import json
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from helpers.browser import list_tasks, start_browser_server
 from helpers.tasks import VALIDATION_SEEDS, specs
 
 RESULT = Path(__file__).resolve().parent.parent / "recordings" / "audit" / "result.json"
-TURNS = 12
+TURNS, ORACLE_TURNS = 5, 24
 
 
 def submit_at_once(seen, turn: int) -> str:
@@ -61,13 +62,15 @@ def careful(agent: Callable) -> Callable:
 def audit(n: int, tasks: list[str]) -> dict[str, dict[str, dict]]:
     """{task: {agent: {"n", "paid", "tipped"}}} over ``n`` validation seeds."""
     results: dict[str, dict[str, dict]] = {task: {} for task in tasks}
-    with start_browser_server() as server:
-        clients = server.clients(8)
-        for task in tasks:
+    with start_browser_server(workers=6) as server:  # most of the time goes into waiting for clicks that the page refuses
+        clients = server.clients(12)
+        for done, task in enumerate(tasks):
+            print(f"\r{done} of {len(tasks)} tasks", end="", file=sys.stderr, flush=True)
             for name, agent in {**({"oracle": ORACLES[task]} if task in ORACLES else {}), **BLIND}.items():
                 pages = specs(task, VALIDATION_SEEDS, n)
                 random.Random(0).shuffle(pages)
-                episodes = [e for e in play_agent(careful(agent), pages, clients, max_turns=TURNS) if e.reward is not None]
+                turns = ORACLE_TURNS if name == "oracle" else TURNS
+                episodes = [e for e in play_agent(careful(agent), pages, clients, turns) if e.reward is not None]
                 results[task][name] = {"n": len(episodes), "paid": sum(e.reward == 1 for e in episodes),
                                        "tipped": sum(0 < (e.raw_reward or 0) < 1 for e in episodes)}
     return results
@@ -88,7 +91,7 @@ def show(results: dict[str, dict[str, dict]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true")
-    parser.add_argument("--n", type=int, default=8, help="seeds per task and agent")
+    parser.add_argument("--n", type=int, default=6, help="seeds per task and agent")
     parser.add_argument("--tasks", help="only these, separated by commas")
     options = parser.parse_args()
     results = audit(options.n, options.tasks.split(",") if options.tasks else list(list_tasks()))

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     who.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
     who.add_argument("--agent", choices=AGENTS)
     parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--output", help="folder for evaluation.json and the episodes")
+    parser.add_argument("--output", help="folder for evaluation.json and three episodes of each task")
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
     try:
@@ -89,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show(result)
     if options.output:
         folder = Path(options.output)
-        write_episodes(folder / "episodes.jsonl", result.episodes)
+        some = [episode for part in result.by_task.values() for episode in part.episodes[:3]]
+        write_episodes(folder / "episodes.jsonl", some)
         prefix = f"COURSE_EXAMPLES={profile.examples} " if profile.examples != "task" else ""
         (folder / "evaluation.json").write_text(json.dumps({
             "command": f"{prefix}python -m scripts.evaluate {' '.join(arguments)}", "temperature": options.temperature,

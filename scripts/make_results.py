@@ -19,6 +19,7 @@ from pathlib import Path
 from helpers.episodes import read_episodes
 from helpers.profiles import PROFILES, Profile, _scaled, predict
 from helpers.rewards import group_advantages
+from helpers.tasks import TASKS, UNSEEN
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "recordings"
@@ -51,6 +52,13 @@ WORDS = {
     "demo min": ("Minutes (predicted)", "分钟（预测）"),
     "full min": ("Minutes at full scale (predicted)", "full 规模的分钟（预测）"),
     "memory": ("Memory, GB (predicted)", "内存，GB（预测）"),
+    "no suite": ("*Not recorded yet.*", "*尚无记录。*"),
+    "tier": ("Tier", "级"), "oracle": ("scripted: oracle", "脚本：标准解"),
+    "warm-up": ("after the warm-up", "监督预热之后"), "grpo": ("after GRPO", "GRPO 之后"),
+    "mean seen": ("**mean, {n} tasks of the suite**", "**均值，套件中的 {n} 个任务**"),
+    "mean unseen": ("**mean, {n} tasks never trained on**", "**均值，{n} 个从未训练的任务**"),
+    "suite": ("Solved on test pages, n = {n} for each task (another n is named in the column's head); means with 95 % "
+              "intervals. Made by:", "测试页面上的成功率，每个任务 n = {n}（不同时在表头注明）；均值附 95 % 区间。所用命令："),
     "no environment": ("*Not measured yet.*", "*尚未测量。*"),
     "call": ("What it costs", "开销"), "here": ("here", "本课程"), "ratio": ("Ratio", "倍数"),
     "reset_ms": ("reset, ms", "重置，毫秒"), "click_ms": ("click, ms", "点击，毫秒"), "fill_ms": ("fill, ms", "填写，毫秒"),
@@ -240,7 +248,40 @@ def environment(w) -> str:
         observations=f"{parity['observations']:,}", equal=f"{parity['equal']:,}", not_covered=len(parity["not_covered"]))
 
 
-BLOCKS = {f.__name__: f for f in (results, baselines, times, four_rollouts, settings, predictions, environment)}
+COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "warm-up", "grpo")
+
+
+def suite(w) -> str:
+    """One policy for the whole suite: a row per task, a column per evaluation (recordings/suite/NAME/evaluation.json)."""
+    found = {name: json.loads(path.read_text()) for name in COLUMNS
+             if (path := RECORDINGS / "suite" / name / "evaluation.json").exists()}
+    if not found:
+        return w("no suite")
+    parts = {name: recorded["result"]["by_task"] for name, recorded in found.items()}
+    usual = max(part["n"] for part in parts["random"].values())
+    rows = []
+    for kind, tasks in (("mean seen", TASKS), ("mean unseen", UNSEEN)):
+        for task, spec in tasks.items():
+            cells = [f"{100 * p[task]['success']:.0f} %" if task in p else "–" for p in parts.values()]
+            rows.append([task, spec.tier, *cells])
+        means = []
+        for p in parts.values():
+            rates = [(p[t]["success"], p[t]["n"]) for t in tasks if t in p and p[t]["n"]]
+            mean = sum(r for r, _ in rates) / max(1, len(rates))
+            half = 1.96 * sum(r * (1 - r) / n for r, n in rates) ** 0.5 / max(1, len(rates))
+            low, high = max(0, mean - half), min(1, mean + half)
+            means.append(f"{100 * mean:.0f} % [{100 * low:.0f}, {100 * high:.0f}]" if rates else "–")
+        rows.append([w(kind).format(n=len(tasks)), "", *means])
+    heads = []
+    for name, p in parts.items():
+        n = max(part["n"] for part in p.values())
+        heads.append(w(name) + (f" (n = {n})" if n < 0.9 * usual else ""))
+    commands = "\n".join(line for name in found for path in sorted((RECORDINGS / "suite" / name).glob("*.json"))
+                         if (line := json.loads(path.read_text()).get("command")))
+    return f"{table([w('task'), w('tier'), *heads], rows)}\n\n{w('suite').format(n=usual)}\n\n```\n{commands}\n```"
+
+
+BLOCKS = {f.__name__: f for f in (suite, results, baselines, times, four_rollouts, settings, predictions, environment)}
 
 
 def render(text: str, language: str) -> str:
