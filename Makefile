@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lab train notebooks media results doctor lock clean distclean
+.PHONY: help setup course test unit lab train warmup evaluate notebooks media results doctor lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -37,6 +37,14 @@ train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 O
 	$(PY) -m scripts.train $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
 		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
 		$(if $(filter-out 0 no,$(RESUME)),--resume) $(if $(OUT),--output $(OUT))
+
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite DEMOS=30 OUT=runs/warm)
+	$(PY) -m scripts.warm_up $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) $(if $(DEMOS),--demos $(DEMOS)) \
+		$(if $(OUT),--output $(OUT))
+
+evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 OUT=)
+	$(PY) -m scripts.evaluate $(if $(POLICY),--policy $(POLICY)) $(if $(AGENT),--agent $(AGENT)) $(if $(TASK),--task $(TASK)) \
+		$(if $(TAUGHT),--taught $(TAUGHT)) $(if $(N),--n $(N)) $(if $(OUT),--output $(OUT))
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
 	$(PY) scripts/run_course.py --in-place $(if $(NB),--only $(NB))

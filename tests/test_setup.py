@@ -143,9 +143,13 @@ def test_help_lists_every_target():
 
 
 def test_targets_are_the_commands_of_the_readme():
-    train = make("-n", "train", "POLICY=p", "TASK=t", "UPDATES=3", "LORA=1").splitlines()[1:]  # after the set-up
-    assert " ".join(" ".join(train).replace("\\", "").split()) == (
-        ".venv/bin/python -m scripts.train --policy p --task t --updates 3 --lora")
+    for arguments, wanted in (
+        ("train POLICY=p TASK=t UPDATES=3 LORA=1", "scripts.train --policy p --task t --updates 3 --lora"),
+        ("evaluate AGENT=oracle TASK=suite N=5", "scripts.evaluate --agent oracle --task suite --n 5"),
+        ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
+    ):
+        lines = make("-n", *arguments.split()).splitlines()[1:]  # after the set-up
+        assert " ".join(" ".join(lines).replace("\\", "").split()) == f".venv/bin/python -m {wanted}"
     assert "--lora" not in make("-n", "train", "LORA=0")
     assert "run_course.py --in-place --only 03" in make("-n", "notebooks", "NB=03")
     assert "make test" in (ROOT / ".ci" / "run").read_text()

@@ -21,7 +21,7 @@ SUITE = ",".join(TASKS)
 
 @pytest.fixture(scope="module")
 def demonstrations(browsers, policy):
-    return demonstrate(SUITE, 2, browsers, policy.tokenizer)
+    return demonstrate(SUITE, 1, browsers, policy.tokenizer)
 
 
 def test_the_suite_is_three_tiers_of_real_tasks_and_keeps_some_apart():
@@ -35,7 +35,7 @@ def test_the_suite_is_three_tiers_of_real_tasks_and_keeps_some_apart():
 
 def test_scripts_solve_training_pages_of_every_task_of_the_suite(demonstrations):
     assert set(TASKS) <= set(ORACLES)
-    assert {e.task for e in demonstrations} == set(TASKS) and len(demonstrations) >= 2 * len(TASKS) - 2
+    assert [e.task for e in demonstrations] == list(TASKS)
     assert all(e.seed in TRAIN_SEEDS and e.raw_reward == 1.0 for e in demonstrations)
     assert max(len(e.turns) for e in demonstrations) >= 3
 
@@ -92,7 +92,8 @@ def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tm
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(policy.tokenizer), hidden_size=32, intermediate_size=64,
                                          num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2))
-    metrics = fit(Policy("tiny", "", policy.tokenizer, model), demonstrations[:16], tmp_path, 15, 1e-2, seed=0)
+    short = sorted(demonstrations, key=lambda e: len(e.ledger.ids))[:6]
+    metrics = fit(Policy("tiny", "", policy.tokenizer, model), short, tmp_path, 15, 1e-2, seed=0)
     assert metrics["last_loss"] < 0.5 * metrics["first_loss"]
     assert load_policy(str(tmp_path / "policy")).tokenizer.eos_token == policy.tokenizer.eos_token
 
