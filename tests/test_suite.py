@@ -94,7 +94,7 @@ def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tm
                                          num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2))
     short = sorted(demonstrations, key=lambda e: len(e.ledger.ids))[:6]
     metrics = fit(Policy("tiny", "", policy.tokenizer, model), short, tmp_path, 15, 1e-2, seed=0)
-    assert metrics["last_loss"] < 0.5 * metrics["first_loss"]
+    assert metrics["last_loss"] < metrics["first_loss"] - 2  # nats, in 15 steps
     assert load_policy(str(tmp_path / "policy")).tokenizer.eos_token == policy.tokenizer.eos_token
 
 
