@@ -9,19 +9,17 @@ done; a task on which one of them is always paid measures nothing.
 """
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from benchmarks.oracles import ORACLES
+from benchmarks.recording import record
 from helpers.actions import format_action
 from helpers.agents import play_agent, random_agent
 from helpers.browser import list_tasks, start_browser_server
 from helpers.tasks import VALIDATION_SEEDS, specs
 
-RESULT = Path(__file__).resolve().parent.parent / "recordings" / "audit" / "result.json"
 TURNS, ORACLE_TURNS = 5, 24
 
 
@@ -96,9 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     results = audit(options.n, options.tasks.split(",") if options.tasks else list(list_tasks()))
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps({"command": "python -m benchmarks.audit --record", "n": options.n, "tasks": results},
-                                     indent=1) + "\n")
+        record("audit", {"n": options.n, "tasks": results})
     show(results)
 
 

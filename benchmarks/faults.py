@@ -8,7 +8,6 @@ go through the parser, and through a server to a real page, which pays only for 
 """
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -24,12 +23,12 @@ from typing import Any
 
 import psutil
 
+from benchmarks.recording import record
 from helpers.actions import parse_action
 from helpers.browser import BrowserServer, start_browser_server
 from helpers.browser.pool import InfrastructureError, Worker
 from helpers.browser.server import _Pages
 
-RESULT = Path(__file__).resolve().parent.parent / "recordings" / "faults" / "result.json"
 BUTTON = "13"  # the bid of click-test's only button
 
 
@@ -244,12 +243,11 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3, help="how often each fault is caused")
     parser.add_argument("--strings", type=int, default=10_000)
     options = parser.parse_args()
-    result = {"command": "python -m benchmarks.faults --record", "times": options.times,
+    result = {"times": options.times,
               "faults": [*break_processes(options.times), *break_pages(options.times)],
               "strings": send_strings(options.strings), "parser": time_parser(options.strings)}
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
+        record("faults", result)
     show(result)
 
 

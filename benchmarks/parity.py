@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.environment import in_stock
+from benchmarks.recording import record
 from helpers.browser import BrowserClient, BrowserObservation, list_tasks, start_browser_server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -212,9 +213,8 @@ def main() -> int:
     equal = observations - sum(map(len, unequal.values()))
     print(f"{len(results)} tasks, {len(SEEDS)} seeds, {observations} observations, {equal} equal")
     if options.record:
-        counts = {"command": "python -m benchmarks.parity --record", "tasks": len(results), "seeds": len(SEEDS),
-                  "observations": observations, "equal": equal, "not_covered": NOT_COVERED}
-        GOLDEN.with_name("result.json").write_text(json.dumps(counts, indent=1) + "\n")
+        record("parity", {"tasks": len(results), "seeds": len(SEEDS), "observations": observations, "equal": equal,
+                          "not_covered": NOT_COVERED})
     return int(any(unequal.values()))
 
 

@@ -10,21 +10,20 @@ where it does as well as with the whole observation, the prompt has lost nothing
 """
 
 import argparse
-import json
 import re
 import statistics
-from pathlib import Path
 from types import SimpleNamespace
 
+from benchmarks.recording import record
 from helpers.agents import play_agent, text_match_agent
 from helpers.browser import start_browser_server
 from helpers.evaluation import Evaluation, evaluate
-from helpers.generation import TransformersGenerator, start_vllm, vllm_problem
 from helpers.policies import load_policy
+from helpers.profiles import get_profile
 from helpers.prompts import PromptConfig, build_messages, page_lines, prompt_ids
 from helpers.tasks import TASKS, VALIDATION_SEEDS, rollout_config, specs
+from scripts.evaluate import standalone
 
-RESULT = Path(__file__).resolve().parent.parent / "recordings" / "prompts" / "result.json"
 _LINE = re.compile(r'"(?P<name>.*)" (?P<role>\w+) (?P<bid>\w+)')
 
 
@@ -97,18 +96,15 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=40, help="pages per task")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    policy = load_policy(options.policy or "smollm2-135m", weights=bool(options.policy and vllm_problem()))
-    generator = None
-    if options.policy:
-        generator = TransformersGenerator(policy.model, policy.tokenizer) if policy.model else start_vllm(policy.path)
+    profile = get_profile()
+    tokenizer, generator = (standalone(options.policy, profile) if options.policy else
+                            (load_policy(profile.policy, weights=False).tokenizer, None))
     with start_browser_server() as server:
         clients = server.clients(8)
-        rows = {task: measure(task, options.n, clients, policy.tokenizer, generator) for task in TASKS}
-    command = "python -m benchmarks.prompts" + (f" --policy {options.policy}" if options.policy else "")
-    result = {"command": f"{command} --record", "n": options.n, "tasks": rows}
+        rows = {task: measure(task, options.n, clients, tokenizer, generator) for task in TASKS}
+    result = {"n": options.n, "tasks": rows}
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
+        record("prompts", result, options=f"--policy {options.policy}" if options.policy else "")
     show(result)
 
 

@@ -17,34 +17,32 @@ import argparse
 import json
 import os
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
+from benchmarks.recording import record
 from benchmarks.stock_browsergym import flatten_axtree_to_str, make_env, prepare
 from helpers.actions import parse_action
 from helpers.browser import start_browser_server
 from helpers.episodes import Episode
-from helpers.generation import TransformersGenerator, start_vllm, vllm_problem
-from helpers.policies import load_policy
+from helpers.profiles import get_profile
 from helpers.prompts import build_messages, continuation_ids, observation_text, prompt_ids
 from helpers.rollouts import play_episodes
 from helpers.tasks import VALIDATION_SEEDS, rollout_config, specs
+from scripts.evaluate import standalone
 
-RESULT = Path(__file__).resolve().parent.parent / "recordings" / "rollouts" / "result.json"
 TASKS = ("click-button", "enter-text")
 
 
 class Timed:
-    """A generator that adds up the seconds it takes and the tokens it writes."""
+    """A generator that adds up the seconds it takes."""
 
     def __init__(self, generator):
-        self.generator, self.seconds, self.tokens = generator, 0.0, 0
+        self.generator, self.seconds = generator, 0.0
 
     def generate(self, prompts, *arguments):
         begin = time.perf_counter()
         answers = self.generator.generate(prompts, *arguments)
         self.seconds += time.perf_counter() - begin
-        self.tokens += sum(len(answer.ids) for answer in answers)
         return answers
 
 
@@ -112,14 +110,14 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=48, help="browser sessions of the batched loop")
     options = parser.parse_args()
     prepare()
-    policy = load_policy(weights=bool(vllm_problem()))
-    generator = TransformersGenerator(policy.model, policy.tokenizer) if vllm_problem() else start_vllm(policy.path)
-    result = {"tasks": {task: measure(task, generator, policy.tokenizer, options.few, options.many, options.sessions)
+    profile = get_profile()
+    tokenizer, generator = standalone(profile.policy, profile)
+    result = {"tasks": {task: measure(task, generator, tokenizer, options.few, options.many, options.sessions)
                         for task in TASKS},
-              "policy": policy.name, "generator": type(generator).__name__, "sessions": options.sessions, "cores": os.cpu_count()}
+              "policy": profile.policy, "generator": type(generator).__name__, "sessions": options.sessions,
+              "cores": os.cpu_count()}
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps({"command": "python -m benchmarks.rollouts --record"} | result, indent=1) + "\n")
+        record("rollouts", result)
     if options.json:
         print(json.dumps(result))
         return

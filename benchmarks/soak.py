@@ -8,18 +8,16 @@ the last quarter with the first rows after the warm-up of 1,000 episodes.
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
 
 import psutil
 
+from benchmarks.recording import record
 from helpers.agents import play_agent, random_agent
 from helpers.browser import start_browser_server
 from helpers.rollouts import EpisodeSpec
 from helpers.tasks import TASKS, TRAIN_SEEDS
 
-RESULT = Path(__file__).resolve().parent.parent / "recordings" / "soak" / "result.json"
 SESSIONS = 8
 
 
@@ -64,9 +62,7 @@ def main() -> None:
     print(f"memory {100 * growth:+.1f} % after warm-up, descriptors {descriptors:+d}, zombies {late[-1]['zombies']}, "
           f"lost {late[-1]['lost']} of {late[-1]['episodes']}")
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps({"command": "python -m benchmarks.soak --record", "memory_growth": round(growth, 4),
-                                      "descriptors": descriptors, "rows": rows}, indent=1) + "\n")
+        record("soak", {"memory_growth": round(growth, 4), "descriptors": descriptors, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.recording import record
+
 ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "recordings" / "training" / "result.json"
 PARTS = ("environment", "prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
 VARIANTS = {  # name: (environment variables, shares prompts, LoRA)
     "as in the course": ({}, True, False),
@@ -150,8 +151,7 @@ def main() -> None:
         return
     result = measure(list(VARIANTS), options.updates)
     if options.record:
-        RESULT.parent.mkdir(parents=True, exist_ok=True)
-        RESULT.write_text(json.dumps({"command": "python -m benchmarks.training --record"} | result, indent=1) + "\n")
+        record("training", result)
     if options.json:
         print(json.dumps(result))
     else:

@@ -25,6 +25,15 @@ def wilson_interval(successes: int, n: int, z: float = 1.96) -> tuple[float, flo
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def macro_mean(rates: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
+    """Mean success over tasks, each (rate, n) with the same weight, and its 95 % interval (low, high). The tasks are fixed, their
+    pages are the sample: the variances of the tasks' means add up. Tasks without episodes are left out."""
+    known = [(p, n) for p, n in rates if n]
+    mean, half = (total / max(1, len(known)) for total in (
+        sum(p for p, _ in known), 1.96 * math.sqrt(sum(p * (1 - p) / n for p, n in known))))
+    return mean, max(0.0, mean - half), min(1.0, mean + half)
+
+
 @dataclass
 class Evaluation:
     """The outcome of an evaluation. Episodes that the infrastructure ended are in ``failed_infrastructure`` only."""
@@ -87,12 +96,8 @@ class Evaluation:
 
     @property
     def macro(self) -> tuple[float, float, float]:
-        """Mean success over the tasks, each with the same weight, and its 95 % interval (the tasks are fixed, their pages are
-        the sample: the variances of the tasks' means add up)."""
-        parts = [part for part in self.by_task.values() if part.n]
-        mean = sum(p.success for p in parts) / max(1, len(parts))
-        half = 1.96 * math.sqrt(sum(p.success * (1 - p.success) / p.n for p in parts)) / max(1, len(parts))
-        return mean, max(0.0, mean - half), min(1.0, mean + half)
+        """`macro_mean` over the tasks."""
+        return macro_mean([(part.success, part.n) for part in self.by_task.values()])
 
     def summary(self) -> dict[str, Any]:
         """The numbers of a result row, ready for JSON; with several tasks, ``by_task`` and ``macro`` too."""
@@ -114,8 +119,7 @@ class Evaluation:
 
 
 def evaluate(name: str, task: str, n: int, clients: Sequence[Any], generator: Generator, tokenizer: Any,
-             config: RolloutConfig, seeds: range = TEST_SEEDS,
-             progress: Callable[[int, int], None] | None = None) -> Evaluation:
+             config: RolloutConfig, seeds: range = TEST_SEEDS, progress: Callable[[int, int], None] | None = None) -> Evaluation:
     """Play ``n`` episodes of a task (of each, where there are several with commas) on ``seeds``, the test seeds by default; one
     try each, at the config's temperature."""
     todo = [spec for one in task.split(",") for spec in specs(one, seeds, n)]

@@ -124,8 +124,7 @@ def _answers(alive: list[_Running], generator: Any, tokenizer: Any, config: Roll
 
 
 def play_episodes(specs: Sequence[EpisodeSpec], clients: Sequence[Any], generator: Generator, tokenizer: Any,
-                  config: RolloutConfig = RolloutConfig(),
-                  progress: Callable[[int, int], None] | None = None) -> list[Episode]:
+                  config: RolloutConfig = RolloutConfig(), progress: Callable[[int, int], None] | None = None) -> list[Episode]:
     """Play every episode of ``specs``; returns them in that order.
 
     ``clients``: open `BrowserClient`s; as many episodes run at once. When one ends, its client takes the next, so the

@@ -57,7 +57,8 @@ UNSEEN: dict[str, TaskSpec] = {
     "click-tab-2": TaskSpec(3, "find a link behind one of three tabs", 3),
     "enter-text-dynamic": TaskSpec(3, "type a word into a field that moves, and submit", 3, **TYPING),
 }
-BOOK_FLIGHT = TaskSpec(3, "book the cheapest or shortest flight", 8, 24, ("click", "fill", "press"), ("button", "field"), True)
+KNOWN = {**TASKS, **UNSEEN, "book-flight": TaskSpec(3, "book the cheapest or shortest flight", 8, 24,
+                                                    ("click", "fill", "press"), ("button", "field"), True)}
 OTHER = TaskSpec(3, "", 3, 24, ("click", "fill", "press", "select_option"), ("button", "field"), True)
 
 
@@ -67,7 +68,7 @@ def rollout_config(task: str, examples: bool = True, **changes) -> RolloutConfig
     ``task``: one, or several separated by commas: all of them then read one prompt, the union of what each needs, and keep their
     own number of turns. Without ``examples`` the prompt shows no worked ones: a policy that has learned the format needs none.
     """
-    chosen = {name: {**TASKS, **UNSEEN, "book-flight": BOOK_FLIGHT}.get(name, OTHER) for name in task.split(",")}
+    chosen = {name: KNOWN.get(name, OTHER) for name in task.split(",")}
     wanted = list(chosen.values())
     shown = max((s.examples for s in wanted), key=lambda e: "field" in e) if examples else ()
     prompt = PromptConfig(actions=max((s.actions for s in wanted), key=len), examples=shown,

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import random
+import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -196,8 +197,8 @@ class Recorder(TrainerCallback):
         self.rows = [row for row in read_metrics(self.folder) if row["update"] <= state.global_step]
         done = self.folder / "episodes.jsonl"
         lines = done.read_text().splitlines(keepends=True) if done.exists() else []
-        whole = [line for line in lines if line.endswith("\n")]  # the last one may have been cut off
-        done.write_text("".join(line for line in whole if json.loads(line)["update"] <= state.global_step))
+        done.write_text("".join(line for line in lines  # the last one may have been cut off
+                                if line.endswith("\n") and json.loads(line)["update"] <= state.global_step))
 
     def on_log(self, args, state, control, logs=None, **kwargs) -> None:
         if not logs or "reward" not in logs:
@@ -280,11 +281,10 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
         per_device_train_batch_size=profile.batch, gradient_accumulation_steps=1,
         learning_rate=profile.lora_learning_rate if lora else profile.learning_rate,
         lr_scheduler_type="constant_with_warmup", warmup_steps=profile.warmup, temperature=1.0, top_k=0, top_p=1.0, beta=0.0,
-        entropy_coef=profile.entropy, loss_type="dapo", scale_rewards="group",
-        max_completion_length=1024, shuffle_dataset=False, activation_checkpointing=False,
+        entropy_coef=profile.entropy, loss_type="dapo", scale_rewards="group", max_completion_length=1024,
+        shuffle_dataset=False, activation_checkpointing=False,
         use_vllm=profile.generator == "vllm", vllm_mode="colocate", vllm_max_model_length=1536,
-        vllm_importance_sampling_correction=profile.dtype != "float32",
-        vllm_gpu_memory_utilization=profile.vllm_memory,
+        vllm_importance_sampling_correction=profile.dtype != "float32", vllm_gpu_memory_utilization=profile.vllm_memory,
         use_cpu=cpu, bf16=profile.dtype == "bfloat16", fp16=False, dataloader_pin_memory=not cpu,
         logging_steps=1, save_strategy="steps", save_steps=profile.save_every, save_total_limit=1, disable_tqdm=True,
         report_to=[t for t in os.environ.get("COURSE_REPORT_TO", "").split(",") if t])
@@ -365,19 +365,22 @@ def save_result(folder: Path | str, trainer: BrowserGRPOTrainer, profile: Profil
     write_episodes(folder / "before.jsonl", before.episodes)
     write_episodes(folder / "after.jsonl", after.episodes)
     trainable = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
-    result = {"before": before.summary(), "after": after.summary(), "difference": difference(before, after), "lora": lora,
+    result = {"before": before.summary() if before.episodes else None, "after": after.summary(),
+              "difference": difference(before, after) if before.episodes else None, "lora": lora,
               "trainable_parameters": trainable, "peak_memory_gb": peak_memory_gb(), "profile": asdict(profile),
-              "seconds": {name: round(value, 1) for name, value in seconds.items()},
-              "versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft", "openenv")},
-              "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}
+              "seconds": {name: round(value, 1) for name, value in seconds.items()}, **run_facts()}
     (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     return result
 
 
+def run_facts() -> dict[str, Any]:
+    """What a result depends on besides its settings, for its JSON: versions of the packages, and the machine."""
+    return {"versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft", "openenv")},
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}
+
+
 def peak_memory_gb() -> float:
     """The most memory this process has used so far: on the GPU where there is one, else RAM (browsers not counted)."""
-    import resource
-
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 1e9, 2)
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)  # Linux counts in kB

@@ -8,12 +8,9 @@ Agents: random, first_button, text_match, oracle (the scripted solutions of `ben
 
 import argparse
 import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.audit import careful
@@ -26,7 +23,8 @@ from helpers.generation import GenerationError, TransformersGenerator, start_vll
 from helpers.policies import PolicyError, load_policy
 from helpers.profiles import ProfileError, get_profile
 from helpers.tasks import TEST_SEEDS, rollout_config, specs
-from scripts.train import read_tasks
+from helpers.training import run_facts
+from scripts.train import read_tasks, test_config
 
 AGENTS = {"random": random_agent(), "first_button": first_button_agent, "text_match": text_match_agent,
           "oracle": careful(lambda seen, turn: ORACLES.get(seen.task, text_match_agent)(seen, turn))}
@@ -38,14 +36,17 @@ def play_baseline(agent: str, tasks: str, n: int, clients) -> Evaluation:
         AGENTS[agent], specs(task, TEST_SEEDS, n), clients, rollout_config(task).max_turns)])
 
 
+def standalone(name: str, profile):
+    """Tokenizer and generator of a policy outside a trainer: vLLM where the profile says so, transformers elsewhere."""
+    policy = load_policy(name, profile.dtype, profile.device, weights=profile.generator != "vllm")
+    return policy.tokenizer, (TransformersGenerator(policy.model, policy.tokenizer) if policy.model is not None else
+                              start_vllm(policy.path, profile.dtype))
+
+
 def play_policy(name: str, tasks: str, n: int, clients, profile, temperature: float, taught: str) -> Evaluation:
     """A policy on the test pages; ``taught``: the tasks whose common prompt it reads."""
-    config = rollout_config(taught, examples=profile.examples == "task", temperature=temperature,
-                            turns=rollout_config(f"{tasks},{taught}").turns)
-    policy = load_policy(name, profile.dtype, profile.device, weights=profile.generator != "vllm")
-    generator = (TransformersGenerator(policy.model, policy.tokenizer) if policy.model is not None else
-                 start_vllm(policy.path, profile.dtype))
-    return evaluate(name, tasks, n, clients, generator, policy.tokenizer, config,
+    tokenizer, generator = standalone(name, profile)
+    return evaluate(name, tasks, n, clients, generator, tokenizer, test_config(tasks, taught, profile, temperature),
                     progress=lambda done, of: print(f"\r{done} of {of} episodes", end="", flush=True))
 
 
@@ -94,9 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prefix = f"COURSE_EXAMPLES={profile.examples} " if profile.examples != "task" else ""
         (folder / "evaluation.json").write_text(json.dumps({
             "command": f"{prefix}python -m scripts.evaluate {' '.join(arguments)}", "temperature": options.temperature,
-            "result": result.summary(), "seconds": round(time.monotonic() - begin, 1),
-            "versions": {name: version(name) for name in ("torch", "transformers", "openenv")},
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}, indent=1) + "\n")
+            "result": result.summary(), "seconds": round(time.monotonic() - begin, 1), **run_facts()}, indent=1) + "\n")
     return 0
 
 

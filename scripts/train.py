@@ -20,7 +20,7 @@ from helpers.evaluation import Evaluation, evaluate
 from helpers.generation import GenerationError
 from helpers.policies import PolicyError, load_policy
 from helpers.profiles import Profile, ProfileError, check_fits, get_profile
-from helpers.rollouts import trainer_generator
+from helpers.rollouts import RolloutConfig, trainer_generator
 from helpers.tasks import TASKS, UNSEEN, rollout_config
 from helpers.training import build_trainer, last_checkpoint, save_result, sync_policy
 
@@ -35,6 +35,12 @@ def read_tasks(text: str) -> str:
     return ",".join(names)
 
 
+def test_config(tasks: str, taught: str, profile: Profile, temperature: float = 0.0) -> RolloutConfig:
+    """How a policy is tested on ``tasks``: with the prompt of those it was ``taught``, and each task's own number of turns."""
+    return rollout_config(taught, examples=profile.examples == "task", temperature=temperature,
+                          turns=rollout_config(f"{tasks},{taught}").turns)
+
+
 def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool = False, before: bool = True,
           test: str = "") -> dict[str, Any]:
     """Evaluate, train, evaluate: what notebook 5 does cell by cell. Returns the content of ``result.json``.
@@ -44,10 +50,7 @@ def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool
     check_fits(profile, lora)
     policy = load_policy(profile.policy, profile.dtype, profile.device)
     task = test or profile.task
-    # One prompt for training and test: that of the training tasks.
-    taught = rollout_config(profile.task, examples=profile.examples == "task")
-    turns = rollout_config(f"{task},{profile.task}").turns
-    held_out = replace(taught, temperature=0.0, turns=turns)
+    held_out = test_config(task, profile.task, profile)
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(profile.clients)
         started = time.monotonic()

@@ -10,13 +10,10 @@ policy is about to learn from more than it could hold.
 
 import argparse
 import json
-import os
-import platform
 import random
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.oracles import ORACLES
@@ -26,6 +23,7 @@ from helpers.policies import PolicyError, load_policy, quiet_transformers
 from helpers.profiles import ProfileError, get_profile
 from helpers.rollouts import EpisodeSpec, play_episodes
 from helpers.tasks import rollout_config, train_seeds
+from helpers.training import run_facts
 from scripts.train import read_tasks
 
 
@@ -108,8 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     metrics = fit(policy, episodes, folder, options.epochs, options.learning_rate, options.seed)
     result = {"command": f"python -m scripts.warm_up {' '.join(arguments)}".strip(), "tasks": tasks.split(","),
               "demonstrations": len(episodes), "tokens": tokens, "seconds_playing": round(played, 1), **metrics,
-              "versions": {name: version(name) for name in ("torch", "transformers", "trl")},
-              "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"}
+              **run_facts()}
     (folder / "warm_up.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} steps, "
           f"{metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}")
