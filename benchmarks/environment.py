@@ -10,25 +10,30 @@ Single calls are medians over ``--repeat`` episodes of one session that has noth
 and one right click on click-button, a new seed each, both sides observing the page after every call; ours go through the OpenEnv
 client. Stock takes a screenshot with every observation, ours only when asked for, which is part of the difference. ``wire_ms`` is
 a step that executes nothing: the same observation comes back, so all of it is client, server and serialisation. Memory is the
-proportional set size (PSS) of the server and all below it, after one episode in each of its sessions.
+proportional set size (PSS) of the server and all below it, after one episode in each of its sessions. ``cpu_ms``: what an
+episode costs in CPU time, by process; where its sum times the episodes per second comes near the cores, that is the bound.
 """
 
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
+
+from benchmarks.recording import record
 from benchmarks.soak import measure as usage
 from helpers.agents import text_match_agent
 from helpers.browser import start_browser_server
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDINGS = ROOT / "recordings" / "environment"
 STOCK = Path(__file__).with_name("stock_browsergym.py")
 CLICK, FILL, FIRST_SEED = "click-button", "enter-text", 20_000
 
@@ -88,8 +93,21 @@ def medians_of_stock(episodes: list[list]) -> dict:
             "wire_bytes": statistics.median(e[0]["wire_bytes"] for e in clicks)}
 
 
-def our_throughput(workers: int, episodes: int) -> tuple[float, list]:
-    """Episodes per second with four sessions per worker, and the plan that was played."""
+def cpu_seconds(pid: int) -> Counter:
+    """CPU seconds so far: our own (the client), and those of a server's tree by kind of process."""
+    server, parts = psutil.Process(pid), Counter(client=sum(psutil.Process().cpu_times()[:2]))
+    for process in [server, *server.children(recursive=True)]:
+        words = " ".join(process.cmdline())
+        kind = re.search(r"--type=(\w+)", words)
+        name = ("server" if process.pid == pid else "worker" if "helpers.browser.worker" in words else
+                "playwright" if "node" in process.name() else f"chromium {kind[1] if kind else 'browser'}")
+        parts[name] += sum(process.cpu_times()[:2])
+    return parts
+
+
+def our_throughput(workers: int, episodes: int) -> tuple[float, dict[str, float], list]:
+    """Episodes per second with four sessions per worker, milliseconds of CPU per episode and process, the plan that was
+    played."""
     with start_browser_server(workers=workers) as server, ThreadPoolExecutor(4 * workers) as threads:
         clients = server.clients(4 * workers)
         plans: list[list] = [[] for _ in clients]
@@ -105,8 +123,13 @@ def our_throughput(workers: int, episodes: int) -> tuple[float, list]:
         for plan in plans:
             plan.clear()
         each = max(2, episodes // len(clients))
+        before = cpu_seconds(server._process.pid)
         _, ms = timed(lambda: list(threads.map(play, range(len(clients)), [each] * len(clients))))
-    return each * len(clients) / ms * 1_000, [episode for plan in plans for episode in plan]
+        used = cpu_seconds(server._process.pid)
+        n = each * len(clients)
+        used.subtract(before)
+        cpu_ms = {name: round(1_000 * seconds / n, 1) for name, seconds in used.most_common()}
+    return n / ms * 1_000, cpu_ms, [episode for plan in plans for episode in plan]
 
 
 def stock_throughput(workers: int, plan: list, episodes: int) -> float:
@@ -124,13 +147,14 @@ def measure(workers: list[int], repeat: int, episodes: int) -> dict:
     table = {name: {"stock": round(stock[name], 1), "ours": round(ours[name], 1), "ratio": round(stock[name] / ours[name], 1)}
              for name in stock}
     table["wire_ms"] = {"ours": round(ours["wire_ms"], 2)}
-    per_second = {"stock": {}, "ours": {}, "ratio": {}}
+    per_second, cpu_ms = {"stock": {}, "ours": {}, "ratio": {}}, {}
     for n in workers:
-        rate, plan = our_throughput(n, episodes)
+        rate, cpu_ms[n], plan = our_throughput(n, episodes)
         slow = stock_throughput(n, plan, max(2 * n, episodes // 20))
         per_second["ours"][n], per_second["stock"][n] = round(rate, 2), round(slow, 3)
         per_second["ratio"][n] = round(rate / slow, 1)
-    return table | {"episodes_per_s": per_second, "memory_mb": memory(2, 16), "cores": os.cpu_count(), "repeat": repeat}
+    return table | {"episodes_per_s": per_second, "cpu_ms": cpu_ms, "memory_mb": memory(2, 16),
+                    "cores": os.cpu_count(), "repeat": repeat}
 
 
 def memory(workers: int, sessions: int) -> dict[str, float]:
@@ -190,12 +214,13 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     if options.each_task:
-        result, name = each_task(max(2, options.repeat // 4)), "tasks"
+        result = each_task(max(2, options.repeat // 4))
     else:
-        result, name = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes), "result"
-    if options.record:
-        RECORDINGS.mkdir(parents=True, exist_ok=True)
-        (RECORDINGS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        result = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes)
+    if options.record and options.each_task:
+        record("environment", {"tasks": result}, "tasks.json", "--each-task")
+    elif options.record:
+        record("environment", result)
     if options.json:
         print(json.dumps(result))
     else:
@@ -211,6 +236,10 @@ def show(result: dict) -> None:
     rates = result["episodes_per_s"]
     for n in rates["ours"]:
         print(f"{f'{n} workers':16}{rates['stock'][n]:12.3f}{rates['ours'][n]:10.2f}{rates['ratio'][n]:9.1f}   episodes/s")
+    for n, parts in result["cpu_ms"].items():
+        whole = sum(parts.values())
+        print(f"{f'{n} workers':16}CPU per episode {whole:.0f} ms, which is {rates['ours'][n] * whole / 1_000:.1f} cores: "
+              + ", ".join(f"{name} {ms:.0f}" for name, ms in parts.items() if ms >= 1))
     memory_mb = result["memory_mb"]
     print(f"memory: {memory_mb['server']:.0f} MB, and {memory_mb['per_session']:.0f} MB for each further session")
 
