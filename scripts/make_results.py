@@ -6,17 +6,21 @@
 A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
 recordings/<run>/result.json (`scripts.train`), recordings/course/times.json (the times.json of a ``make course``),
 recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, the results of the benchmarks of the environment
-(recordings/environment, recordings/parity), and `helpers.profiles`.
+(recordings/environment, parity, faults, soak), and `helpers.profiles`.
 """
 
 import argparse
 import json
 import re
+import statistics
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from helpers.episodes import read_episodes
+from helpers.evaluation import macro_mean
 from helpers.profiles import PROFILES, Profile, _scaled, predict
 from helpers.rewards import group_advantages
 from helpers.tasks import TASKS, UNSEEN
@@ -74,6 +78,30 @@ WORDS = {
         "一个回合是在 click-button 上一次重置加一次点击。页面若不相同，快也没有意义：`python -m benchmarks.parity` "
         "把目标、树、编号、可点击标记、焦点、错误和奖励与录下的 BrowserGym 回合逐一比较，{tasks} 个任务各 {seeds} 个种子；"
         "相同的观测为 {equal} / {observations}。有 {not_covered} 个任务无法比较，原因见 `benchmarks/parity.py`。"),
+    "bound": (
+        "The bound is the CPU: with {workers} workers an episode takes {cpu:.0f} ms of it ({parts}), and {busy:.1f} of {cores} "
+        "cores are busy. A server takes {server:.0f} MB of memory, each further session {session:.0f} MB.",
+        "瓶颈是 CPU：{workers} 个工作进程时一个回合占用 {cpu:.0f} 毫秒（{parts}），{cores} 核中有 {busy:.1f} 核在忙。"
+        "服务器占用 {server:.0f} MB 内存，每多一个会话再加 {session:.0f} MB。"),
+    "chromium": ("Chromium", "Chromium"), "playwright": ("Playwright's driver", "Playwright 驱动"),
+    "worker": ("our workers", "工作进程"), "server": ("server", "服务器"), "client": ("client", "客户端"),
+    "each task": (
+        "Over all {n} tasks, each with its recorded actions, it is {median:.0f} times stock's episodes per second in the median "
+        "and {least:.0f} times at least (`--each-task`, recordings/environment/tasks.json).",
+        "在全部 {n} 个任务上，按录下的动作，每秒回合数的中位数是 BrowserGym 的 {median:.0f} 倍，最少 {least:.0f} 倍"
+        "（`--each-task`，recordings/environment/tasks.json）。"),
+    "faults": (
+        "Browsers, workers and the server were killed or stopped, pages made to hang ({n} times in all, `python -m "
+        "benchmarks.faults`): the next reset worked after {reset} s at the latest, and no episode lost that way earned a reward. "
+        "Of {strings} hostile answers {unearned} earned one without pressing the button.",
+        "浏览器、工作进程和服务器被杀死或暂停，页面被卡死（共 {n} 次，`python -m benchmarks.faults`）："
+        "下一次重置最迟在 {reset} 秒后成功，这样丢失的回合都没有得到奖励。"
+        "{strings} 个恶意回答中，有 {unearned} 个没按按钮却得到奖励。"),
+    "soak": (
+        "After {n} episodes on one server (`python -m benchmarks.soak`) its memory had changed by {growth:+.1f} % since the "
+        "warm-up, its open files by {descriptors:+d}; {zombies} zombies, {lost} episodes lost.",
+        "一个服务器连续 {n} 个回合之后（`python -m benchmarks.soak`），内存与预热后相比变化 {growth:+.1f} %，"
+        "打开的文件变化 {descriptors:+d}；僵尸进程 {zombies} 个，丢失的回合 {lost} 个。"),
 }
 FIELDS = {
     "policy": ("the model: a short name, a Hub id or a folder", "模型：短名称、Hub id 或文件夹"),
@@ -126,7 +154,7 @@ class Run:
 def find_runs(recordings: Path = RECORDINGS) -> list[Run]:
     """Every recorded training: task by task, full before LoRA, by seed."""
     runs = [Run(path.parent, json.loads(path.read_text())) for path in recordings.glob("*/result.json")]
-    runs = [run for run in runs if "profile" in run.result and "before" in run.result]
+    runs = [run for run in runs if "profile" in run.result and run.result.get("before")]
     return sorted(runs, key=lambda r: (r.result["profile"]["task"], r.result["lora"], r.result["profile"]["seed"], r.folder.name))
 
 
@@ -243,9 +271,41 @@ def environment(w) -> str:
     rates = recorded["episodes_per_s"]
     rows += [[w("rate").format(n=n), f"{rates['stock'][n]:.2f}", f"{rates['ours'][n]:.1f}", f"{rates['ratio'][n]:.0f}"]
              for n in rates["ours"]]
-    return table([w("call"), "BrowserGym", w("here"), w("ratio")], rows) + "\n\n" + w("environment").format(
+    text = w("environment").format(
         repeat=recorded["repeat"], cores=recorded["cores"], tasks=parity["tasks"], seeds=parity["seeds"],
         observations=f"{parity['observations']:,}", equal=f"{parity['equal']:,}", not_covered=len(parity["not_covered"]))
+    return "\n\n".join([table([w("call"), "BrowserGym", w("here"), w("ratio")], rows), text, bound(w, recorded), *endurance(w)])
+
+
+def bound(w, recorded: dict) -> str:
+    """What limits the episodes per second, at the number of workers with the most of them."""
+    rates = recorded["episodes_per_s"]["ours"]
+    workers = max(rates, key=rates.get)
+    parts: Counter = Counter()
+    for name, ms in recorded["cpu_ms"][workers].items():
+        parts[name.split()[0]] += ms
+    shown = ", ".join(f"{w(name)} {ms:.0f}" for name, ms in parts.most_common())
+    cpu, memory = sum(parts.values()), recorded["memory_mb"]
+    return w("bound").format(workers=workers, cpu=cpu, parts=shown, busy=cpu * rates[workers] / 1_000, cores=recorded["cores"],
+                             server=memory["server"], session=memory["per_session"])
+
+
+def endurance(w) -> Iterator[str]:
+    """A sentence for each further recording of the environment that is there."""
+    tasks, faults, soak = (RECORDINGS / name for name in ("environment/tasks.json", "faults/result.json", "soak/result.json"))
+    if tasks.exists():
+        ratios = [row["ratio"] for row in json.loads(tasks.read_text())["tasks"].values()]
+        yield w("each task").format(n=len(ratios), median=statistics.median(ratios), least=min(ratios))
+    if faults.exists():
+        found = json.loads(faults.read_text())
+        sent, unearned = (sum(kind[name] for kind in found["strings"].values()) for name in ("sent", "paid_without_button"))
+        yield w("faults").format(n=len(found["faults"]), reset=max(f["next_reset_s"] for f in found["faults"]),
+                                 strings=f"{sent:,}", unearned=unearned)
+    if soak.exists():
+        found = json.loads(soak.read_text())
+        last = found["rows"][-1]
+        yield w("soak").format(n=f"{last['episodes']:,}", growth=100 * found["memory_growth"], descriptors=found["descriptors"],
+                               zombies=last["zombies"], lost=last["lost"])
 
 
 COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "warm-up", "grpo")
@@ -266,10 +326,8 @@ def suite(w) -> str:
             rows.append([task, spec.tier, *cells])
         means = []
         for p in parts.values():
-            rates = [(p[t]["success"], p[t]["n"]) for t in tasks if t in p and p[t]["n"]]
-            mean = sum(r for r, _ in rates) / max(1, len(rates))
-            half = 1.96 * sum(r * (1 - r) / n for r, n in rates) ** 0.5 / max(1, len(rates))
-            low, high = max(0, mean - half), min(1, mean + half)
+            rates = [(p[t]["success"], p[t]["n"]) for t in tasks if t in p]
+            mean, low, high = macro_mean(rates)
             means.append(f"{100 * mean:.0f} % [{100 * low:.0f}, {100 * high:.0f}]" if rates else "–")
         rows.append([w(kind).format(n=len(tasks)), "", *means])
     heads = []
@@ -303,19 +361,19 @@ def render(text: str, language: str) -> str:
 
 def record_baselines(task: str) -> None:
     """Play the agents without a model on the seeds of the evaluation; write recordings/baselines/result.json."""
-    from helpers.agents import first_button_agent, play_agent, random_agent, text_match_agent
+    from helpers.agents import play_agent
     from helpers.browser import start_browser_server
     from helpers.evaluation import Evaluation
     from helpers.profiles import get_profile
     from helpers.tasks import TEST_SEEDS, specs
+    from scripts.evaluate import AGENTS
 
-    agents = {"random": random_agent(), "first_button": first_button_agent, "text_match": text_match_agent}
     n, summaries = get_profile().eval_episodes, {}
     with start_browser_server(workers=2) as server:
         clients = server.clients(4)
-        for name, agent in agents.items():
+        for name in ("random", "first_button", "text_match"):
             # One click, as the policy has.
-            evaluation = Evaluation(name, play_agent(agent, specs(task, TEST_SEEDS, n), clients, max_turns=1))
+            evaluation = Evaluation(name, play_agent(AGENTS[name], specs(task, TEST_SEEDS, n), clients, max_turns=1))
             summaries[name] = evaluation.summary()
             print(f"  {evaluation}", flush=True)
     path = RECORDINGS / "baselines" / "result.json"
