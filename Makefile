@@ -42,9 +42,9 @@ warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= 
 	$(PY) -m scripts.warm_up $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) $(if $(DEMOS),--demos $(DEMOS)) \
 		$(if $(OUT),--output $(OUT))
 
-evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 OUT=)
+evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 OUT=)
 	$(PY) -m scripts.evaluate $(if $(POLICY),--policy $(POLICY)) $(if $(AGENT),--agent $(AGENT)) $(if $(TASK),--task $(TASK)) \
-		$(if $(TAUGHT),--taught $(TAUGHT)) $(if $(N),--n $(N)) $(if $(OUT),--output $(OUT))
+		$(if $(TAUGHT),--taught $(TAUGHT)) $(if $(N),--n $(N)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) $(if $(OUT),--output $(OUT))
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
 	$(PY) scripts/run_course.py --in-place $(if $(NB),--only $(NB))

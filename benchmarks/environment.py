@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -168,9 +169,15 @@ def memory(workers: int, sessions: int) -> dict[str, float]:
     return {"server": used[0], "per_session": round((used[1] - used[0]) / (sessions - workers), 1)}
 
 
+def sent_bytes(seen) -> int:
+    """Bytes of an observation as the WebSocket sends it: deflated."""
+    return len(zlib.compress(seen.model_dump_json().encode(), wbits=-15))
+
+
 def each_task(repeat: int) -> dict[str, dict[str, float]]:
     """Episodes per second of the recorded episodes of every covered task (a reset and up to two actions): two stock processes
-    with one episode each, then ours, two workers with four sessions each and ``repeat`` episodes a session."""
+    with one episode each, then ours, two workers with four sessions each and ``repeat`` episodes a session. And the bytes of
+    an observation, without and with its picture."""
     from benchmarks.parity import read_golden
 
     by_task: dict[str, list] = {}
@@ -191,14 +198,18 @@ def each_task(repeat: int) -> dict[str, dict[str, float]]:
             list(threads.map(play, clients, [plan[:1]] * 8))
             _, ms = timed(lambda plan=plan: list(threads.map(play, clients, [(plan[:2] * repeat)[:repeat]] * 8)))
             slow = 2 / statistics.mean(sum(seen["seconds"] for seen in side[i]) for side in stock)
+            seen = clients[0].reset(task, plan[0][1], screenshot=True)
             result[task] = {"stock": round(slow, 3), "ours": round(8_000 * repeat / ms, 2),
-                            "ratio": round(8_000 * repeat / ms / slow, 1)}
+                            "ratio": round(8_000 * repeat / ms / slow, 1),
+                            "text_bytes": sent_bytes(seen.model_copy(update={"screenshot": None})),
+                            "picture_bytes": sent_bytes(seen)}
     return result
 
 
 def show_tasks(result: dict) -> None:
     for task, row in sorted(result.items(), key=lambda item: item[1]["ratio"]):
-        print(f"{task:28}{row['stock']:10.3f}{row['ours']:10.2f}{row['ratio']:9.1f}   episodes/s")
+        print(f"{task:28}{row['stock']:10.3f}{row['ours']:10.2f}{row['ratio']:9.1f}   episodes/s"
+              f"{row['text_bytes']:10,} bytes{row['picture_bytes']:10,} with picture")
     ratios = [row["ratio"] for row in result.values()]
     print(f"{len(ratios)} tasks: median {statistics.median(ratios):.0f} times stock, least {min(ratios):.1f}, "
           f"below 12 on {sum(r < 12 for r in ratios)}")

@@ -123,7 +123,7 @@ def training_curves(runs: dict[str, list[dict[str, float]]], title: str) -> Any:
         axes.plot(x, y, ".", color=COLOURS[i], alpha=0.25, markersize=4)
         smooth = [sum(y[max(0, k - 9):k + 1]) / len(y[max(0, k - 9):k + 1]) for k in range(len(y))]
         axes.plot(x, smooth, color=COLOURS[i], linestyle=LINES[i % 4], label=name)
-    axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03))
+    axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03)), axes.locator_params("x", integer=True)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     return axes.set_title(title).figure
 

@@ -37,7 +37,7 @@ class Profile:
     task: str = "click-button"
     pages: str = "chosen"
     examples: str = "task"
-    groups: int = 12
+    groups: int = 9
     group_size: int = 4
     updates: int = 20
     learning_rate: float = 3e-5
@@ -46,9 +46,9 @@ class Profile:
     warmup: int = 4
     entropy: float = 0.0
     eval_episodes: int = 100
-    probe_episodes: int = 48
+    probe_episodes: int = 32
     workers: int = 2
-    clients: int = 50
+    clients: int = 36
     save_every: int = 10
     seed: int = 0
     vllm_memory: float = 0.2

@@ -44,6 +44,7 @@ WORDS = {
     "agent": ("Baseline", "基线"), "solved": ("Solved", "成功率"), "random": ("random clicks", "随机点击"),
     "first_button": ("always the first button", "总是点第一个按钮"), "text_match": ("scripted: text match", "脚本：文本匹配"),
     "untrained": ("SmolLM2-135M, untrained", "未训练的 SmolLM2-135M"),
+    "untrained-sampled": ("untrained, sampled", "未训练，采样"),
     "no baselines": ("*No baseline is recorded yet.*", "*尚无记录的基线。*"),
     "total": ("All of it: {total} min in one `make course` after installation, on {machine}.",
               "合计：安装之后一次 `make course` 用时 {total} 分钟，机器为 {machine}。"),
@@ -308,7 +309,7 @@ def endurance(w) -> Iterator[str]:
                                zombies=last["zombies"], lost=last["lost"])
 
 
-COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "warm-up", "grpo")
+COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "untrained-sampled", "warm-up", "grpo")
 
 
 def suite(w) -> str:

@@ -2,8 +2,11 @@
 
 import json
 import re
+import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy
@@ -233,6 +236,43 @@ def test_our_client_reads_an_upstream_answer():
     assert seen.error == "ValueError: no" and seen.image().getpixel((0, 0)) == (255, 0, 0)
     assert (seen.reward, seen.raw_reward, seen.ended) == (0.0, 0.4, "failed")
     assert [(e.bid, e.role, e.name, e.focused) for e in seen.elements] == [("13", "button", "Click Me!", True)]
+
+
+@contextmanager
+def counted(port):
+    """An address that leads to ``port``, and a list that grows by the size of every piece that comes back."""
+    listener, sizes = socket.create_server(("127.0.0.1", 0)), []
+
+    def pump(source, target, note):
+        with suppress(OSError):
+            while piece := source.recv(65_536):
+                note(len(piece))
+                target.sendall(piece)
+
+    def serve():
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(("127.0.0.1", port))
+                for pair in ((near, far, lambda size: None), (far, near, sizes.append)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", sizes
+    finally:
+        listener.close()
+
+
+def test_observations_are_small_on_the_wire(server):
+    """Also those of the tasks with the longest texts and the largest pictures: the socket compresses what it sends."""
+    with counted(int(server.url.rpartition(":")[2])) as (url, sizes), connect(url, token=server.token) as client:
+        for task in ("sign-agreement", "social-media-all", "order-food", "scroll-text", "email-inbox", "buy-ticket"):
+            for picture, limit in ((False, 8_000), (True, 20_000)):
+                sizes.clear()
+                seen = client.reset(task, 0, screenshot=picture)
+                assert 0 < sum(sizes) <= limit, (task, picture)
+                assert (seen.screenshot is not None) == picture
 
 
 def test_an_observation_survives_the_wire():
