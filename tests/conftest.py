@@ -8,6 +8,13 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 # Before torch is imported: threads that wait do not spin, or they take the cores from the browsers that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+LONGEST = ("03_vllm_rollout_loop", "test_training_run", "test_parity", "test_rollouts")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first: of two workers neither is left with one of them when the other has nothing more to do."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)  # keeps the order otherwise
+
 
 @pytest.fixture(scope="session")
 def policy():
