@@ -186,9 +186,9 @@ def test_a_closed_client_gives_its_session_back(server):
     client.close()
     client.close()
     deadline = time.time() + 10
-    while server.stats()["sessions"] != before and time.time() < deadline:
+    while server.stats()["sessions"] > before and time.time() < deadline:
         time.sleep(0.1)
-    assert server.stats()["sessions"] == before
+    assert server.stats()["sessions"] <= before  # fewer where an earlier test's session was still on its way out
 
 
 def test_an_outcome_without_a_look_at_the_page(env):
