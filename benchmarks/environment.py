@@ -12,6 +12,7 @@ client. Stock takes a screenshot with every observation, ours only when asked fo
 a step that executes nothing: the same observation comes back, so all of it is client, server and serialisation. Memory is the
 proportional set size (PSS) of the server and all below it, after one episode in each of its sessions. ``cpu_ms``: what an
 episode costs in CPU time, by process; where its sum times the episodes per second comes near the cores, that is the bound.
+``wire_bytes`` is an observation's JSON on either side; the bytes of ``--each-task`` are what the socket carries, deflated.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from benchmarks.recording import record
 from benchmarks.soak import measure as usage
 from helpers.agents import text_match_agent
 from helpers.browser import start_browser_server
+from helpers.browser.processes import descendants
 
 ROOT = Path(__file__).resolve().parent.parent
 STOCK = Path(__file__).with_name("stock_browsergym.py")
@@ -96,8 +98,8 @@ def medians_of_stock(episodes: list[list]) -> dict:
 
 def cpu_seconds(pid: int) -> Counter:
     """CPU seconds so far: our own (the client), and those of a server's tree by kind of process."""
-    server, parts = psutil.Process(pid), Counter(client=sum(psutil.Process().cpu_times()[:2]))
-    for process in [server, *server.children(recursive=True)]:
+    parts = Counter(client=sum(psutil.Process().cpu_times()[:2]))
+    for process in descendants(pid):
         words = " ".join(process.cmdline())
         kind = re.search(r"--type=(\w+)", words)
         name = ("server" if process.pid == pid else "worker" if "helpers.browser.worker" in words else

@@ -27,6 +27,7 @@ from benchmarks.recording import record
 from helpers.actions import parse_action
 from helpers.browser import BrowserServer, start_browser_server
 from helpers.browser.pool import InfrastructureError, Worker
+from helpers.browser.processes import descendants
 from helpers.browser.server import _Pages
 
 BUTTON = "13"  # the bid of click-test's only button
@@ -36,8 +37,7 @@ BUTTON = "13"  # the bid of click-test's only button
 
 def tree_of(server: BrowserServer) -> list[psutil.Process]:
     """The workers of a server and every process below them."""
-    pids = [w["pid"] for w in server.stats()["workers"]]
-    return [process for pid in pids for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]]
+    return [process for worker in server.stats()["workers"] for process in descendants(worker["pid"])]
 
 
 def chromium_mains(server: BrowserServer) -> list[psutil.Process]:

@@ -15,6 +15,7 @@ import psutil
 from benchmarks.recording import record
 from helpers.agents import play_agent, random_agent
 from helpers.browser import start_browser_server
+from helpers.browser.processes import descendants
 from helpers.rollouts import EpisodeSpec
 from helpers.tasks import TASKS, TRAIN_SEEDS
 
@@ -23,8 +24,8 @@ SESSIONS = 8
 
 def measure(pid: int) -> dict:
     """Megabytes, file descriptors, processes and zombies of a server's tree."""
-    server, row = psutil.Process(pid), {"memory_mb": 0.0, "descriptors": 0, "processes": 0, "zombies": 0}
-    for process in [server, *server.children(recursive=True)]:
+    row = {"memory_mb": 0.0, "descriptors": 0, "processes": 0, "zombies": 0}
+    for process in descendants(pid):
         try:
             row["zombies"] += process.status() == psutil.STATUS_ZOMBIE
             row["memory_mb"] += process.memory_full_info().pss / 1e6

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from benchmarks.recording import RECORDINGS
 from helpers.episodes import read_episodes
 from helpers.evaluation import macro_mean
 from helpers.profiles import PROFILES, Profile, _scaled, predict
@@ -26,7 +27,6 @@ from helpers.rewards import group_advantages
 from helpers.tasks import TASKS, UNSEEN
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDINGS = ROOT / "recordings"
 FOUR = RECORDINGS / "four_rollouts" / "episodes.jsonl"
 READMES = {"en": ROOT / "README.md", "zh": ROOT / "README_zh.md"}
 BLOCK = re.compile(r"(<!-- begin (?P<name>[\w:]+) -->)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
@@ -143,7 +143,8 @@ class Run:
             return self.result["command"]
         profile = self.result["profile"]
         usual = _scaled(PROFILES[profile["name"]], profile["scale"])
-        skip = ("name", "device", "memory_gb", "workers", "policy", "task", "updates", "seed", "scale")
+        # Neither what the command names in another way nor what has no effect on training.
+        skip = ("name", "device", "memory_gb", "workers", "policy", "task", "updates", "seed", "scale", "probe_episodes")
         settings = [f"COURSE_{f.name.upper()}={profile[f.name]}" for f in fields(Profile)
                     if f.name not in skip and f.name in profile and profile[f.name] != getattr(usual, f.name)]
         settings += [f"COURSE_SCALE={profile['scale']}"] if profile["scale"] != "demo" else []

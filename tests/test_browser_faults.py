@@ -23,6 +23,7 @@ from helpers.agents import play_agent, text_match_agent
 from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser import pool as pools
 from helpers.browser.pool import InfrastructureError, WorkerPool
+from helpers.browser.processes import descendants
 from helpers.rollouts import EpisodeSpec
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +78,7 @@ def test_a_worker_that_died_between_two_episodes_costs_none(server):
 def test_a_killed_server_is_started_again_and_costs_only_the_running_episodes():
     with start_browser_server(workers=1, timeout=120) as server:
         clients = server.clients(3)
-        old = [psutil.Process(server._process.pid), *psutil.Process(server._process.pid).children(recursive=True)]
+        old = descendants(server._process.pid)
         for client in clients[:2]:
             client.reset("click-test", 0)
 
@@ -98,7 +99,7 @@ def test_nothing_is_left_after_close():
     server = start_browser_server(workers=1)
     client = server.client()
     client.reset("click-test", 0)
-    processes = [psutil.Process(server._process.pid), *psutil.Process(server._process.pid).children(recursive=True)]
+    processes = descendants(server._process.pid)
     assert len(processes) > 4
     directory = server._directory
     server.close()
@@ -113,7 +114,7 @@ def test_nothing_is_left_when_the_notebook_is_killed():
             "print(s._process.pid, flush=True)\ntime.sleep(600)")
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
     server = psutil.Process(int(parent.stdout.readline()))
-    processes = [server, *server.children(recursive=True)]
+    processes = descendants(server.pid)
     assert len(processes) > 4
     directory = Path(server.cmdline()[-1])
     assert directory.exists()
