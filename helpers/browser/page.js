@@ -37,7 +37,9 @@
     apply: () => new real.Date(wall()).toString(),
   });
   // In the capture phase this comes before the page's own onload, whose timers are already ours.
+  const born = new Map();  // the attributes that marking overwrites, as the document had them
   window.addEventListener("load", () => {
+    for (const e of document.querySelectorAll("*")) born.set(e, ["value", "checked"].map(name => [name, e.getAttribute(name)]));
     wall0 = real.dateNow(); perf0 = real.perfNow(); live = false;
   }, {capture: true, once: true});
 
@@ -84,12 +86,22 @@
     const element = root.activeElement;
     return element && element.shadowRoot ? focused(element.shadowRoot) : element;
   };
-  // As after loading: no timer, nothing focused, no bid, and Tab starts from the top.
+  // As after loading: no timer, no bid, every field as the page wrote it, nothing focused, and Tab starts from the top.
   const restart = () => {
     timers.clear();
     for (const e of document.querySelectorAll("*"))
       for (const {name} of [...e.attributes]) if (name === "bid" || name.startsWith("browsergym_")) e.removeAttribute(name);
     delete window.browsergym_elem_counter;
+    for (const [e, attributes] of born)
+      for (const [name, value] of attributes) if (value === null) e.removeAttribute(name); else e.setAttribute(name, value);
+    const form = document.body.appendChild(document.createElement("form"));
+    form.id = "course-form";
+    const fields = [...document.querySelectorAll("input, textarea, select")];
+    const own = fields.filter(e => !e.form);
+    for (const e of own) e.setAttribute("form", form.id);
+    for (const each of new Set(fields.map(e => e.form))) each.reset();  // only a form can take back that a field was touched
+    for (const e of own) e.removeAttribute("form");
+    form.remove();
     const top = document.body.insertBefore(document.createElement("button"), document.body.firstChild);
     top.focus(); top.blur(); top.remove();
   };

@@ -16,6 +16,7 @@ import inspect
 import json
 import os
 import pkgutil
+import re
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same addres
 IN_PLACE = {"all": set(TASKS), "none": set()}.get(os.environ.get("PARITY_IN_PLACE", ""), set(
     json.loads(Path(__file__).with_name("in_place.json").read_text())))
 CONTEXT_EPISODES = 500  # then a session takes a fresh browser context, so that nothing piles up in one
-MAX_ERROR, PATIENCE_MS = 500, 5_000  # characters of an action's error text; how long an action may take on a busy machine
+MAX_ERROR, QUICK_MS, PATIENCE_MS = 500, 100, 5_000  # characters of an error; an action's first try, its last on a busy machine
 # In Playwright's log these mean that the page refused the action, or that it is under way.
 REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
 
@@ -60,10 +61,12 @@ class _Patient:
 
     def __getattr__(self, name):
         method = getattr(self._locator, name)
+        # No field becomes editable while the page's clock stands still, and these two may be tried twice whatever became of them.
+        quick = {"timeout": QUICK_MS} if name in ("fill", "select_option") else {}
 
         def act(*arguments, **named):
             try:
-                return method(*arguments, **named)
+                return method(*arguments, **named | quick)
             except PlaywrightTimeout as error:
                 log = str(error).partition("Call log:")[2]
                 if "action done" in log:
@@ -106,8 +109,7 @@ def _page_script() -> str:
             raise RuntimeError(f"BrowserGym's frame_mark_elements.js has changed ({old[:40]!r}); install 0.14.3.")
         mark = mark.replace(old, new)
     unmark = read("frame_unmark_elements").replace("() => {", "const unmark = () => {", 1)
-    source = Path(__file__).with_name("page.js").read_text()
-    source = source.replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
+    source = Path(__file__).with_name("page.js").read_text().replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
     return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
 
 
@@ -126,10 +128,13 @@ class _PageShim:
 
 
 class _LoadedPage:
-    """A page on which ``task.setup`` has run before: what loads it and takes its display away does nothing."""
+    """A page on which ``task.setup`` has run before: what loads it and takes its display away does nothing. Its accessibility
+    tree is built anew (disabled again, if it was not enabled): one that sees a page grow leaves out the words of labels."""
 
-    def __init__(self, page):
+    def __init__(self, page, cdp):
         self._page, self.goto = page, lambda _url: None
+        for command in ("Accessibility.enable", "Accessibility.disable"):
+            cdp.send(command)
 
     def evaluate(self, script):
         if "core.startEpisodeReal();" in script.splitlines():
@@ -188,8 +193,7 @@ class Session:
         if self.context is not None and self.generation == self.warm.generation:
             with suppress(PlaywrightError):
                 self.context.close()
-        self.context = self.page = self.task = self.last = None
-        self.generation = 0
+        self.context, self.page, self.task, self.last, self.generation = None, None, None, None, 0
 
     def _fresh_page(self) -> None:
         if self.episodes % CONTEXT_EPISODES == 0:
@@ -224,7 +228,7 @@ class Session:
                 if not loaded:
                     self._fresh_page()
                 self.task = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
-                goal, _ = self.task.setup(_LoadedPage(self.page) if loaded else self.page)
+                goal, _ = self.task.setup(_LoadedPage(self.page, self.cdp) if loaded else self.page)
                 self.task.page = self.page
                 self.head = {"task": task, "seed": seed, "goal": goal or ""}
                 self.last = self.head | {"step": 0, "reward": 0.0, "raw_reward": 0.0, "done": False, "ended": "",
@@ -253,10 +257,8 @@ class Session:
         if not parsed.ok:  # not executed, no time passes, the page is as it was
             self.last = self.last | {"step": self.last["step"] + 1, "error": parsed.reason, "last_action_error": True}
             return self.last | ({"screenshot": self._picture()} if "screenshot" in want else {"screenshot": None})
-        error, wait = "", 0
-        if parsed.name == "noop":
-            wait = parsed.args[0]
-        else:
+        error, wait = "", parsed.args[0] if parsed.name == "noop" else 0
+        if parsed.name != "noop":
             actions.page, actions.demo_mode, actions.retry_with_force = self.page, "off", False
             try:
                 getattr(actions, parsed.name)(*parsed.args)
@@ -275,16 +277,13 @@ class Session:
                 done = info["DONE_GLOBAL"]
         # RAW_REWARD_GLOBAL, not REWARD_GLOBAL: the latter shrinks with the time taken.
         raw = float(info.get("RAW_REWARD_GLOBAL", 0.0)) if done else 0.0
-        ended = ""
-        if done:
-            timed_out = info.get("REWARD_REASON") == "timed out"
-            ended = ("left_page" if info.get("error") else "solved" if raw >= 1 else "time_limit" if timed_out else "failed")
+        timed_out = info.get("REWARD_REASON") == "timed out"
+        ended = ("" if not done else "left_page" if info.get("error") else "solved" if raw >= 1 else
+                 "time_limit" if timed_out else "failed")
         fields = {"step": self.last["step"] + 1, "reward": float(ended == "solved"), "raw_reward": raw,
                   "done": bool(done), "ended": ended, "error": error, "last_action_error": bool(error)}
-        if ended == "left_page":  # not observed: it is not the task's
-            seen = {"screenshot": None, "url": page.url}
-        else:
-            seen = {"screenshot": None} if "outcome" in want else self._observe(want)
+        seen = ({"screenshot": None, "url": page.url} if ended == "left_page" else  # not observed: it is not the task's
+                {"screenshot": None} if "outcome" in want else self._observe(want))
         self.last = self.last | fields | seen
         return self.last
 
@@ -330,7 +329,8 @@ def _error_text(error: Exception) -> str:
     machine's speed, and the same actions must give the same observation. The first refusal in it is kept."""
     lines = str(error).splitlines() or [""]
     why = [line.strip(" -") for line in lines[1:] if any(refusal in line for refusal in REFUSALS[:-1])]
-    return f"{type(error).__name__}: {lines[0]}{f' ({why[0]})' if why else ''}"[:MAX_ERROR]
+    first = re.sub(r"Timeout \d+ms", "Timeout 500ms", lines[0])
+    return f"{type(error).__name__}: {first}{f' ({why[0]})' if why else ''}"[:MAX_ERROR]
 
 
 def _elements(tree: dict, properties: dict, focused: str) -> list[dict]:

@@ -18,8 +18,8 @@ def main(fd: int, page_port: int) -> None:
         warm = Warm(page_port)
     except Exception as error:
         traceback.print_exc()
-        missing = isinstance(error, FileNotFoundError)
-        return connection.send({"failed": f"{'' if missing else 'Chromium did not start: '}{first_line(error)}"})
+        cause = "" if isinstance(error, FileNotFoundError) else "Chromium did not start: "
+        return connection.send({"failed": cause + first_line(error)})
     connection.send({"ready": os.getpid()})
     sessions: dict[int, Session] = {}
     while True:
