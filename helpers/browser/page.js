@@ -36,8 +36,8 @@
     construct: (target, args, self) => Reflect.construct(target, args.length ? args : [wall()], self),
     apply: () => new real.Date(wall()).toString(),
   });
+  const born = new Map();  // element -> the attributes that marking overwrites, as the document had them
   // In the capture phase this comes before the page's own onload, whose timers are already ours.
-  const born = new Map();  // the attributes that marking overwrites, as the document had them
   window.addEventListener("load", () => {
     for (const e of document.querySelectorAll("*")) born.set(e, ["value", "checked"].map(name => [name, e.getAttribute(name)]));
     wall0 = real.dateNow(); perf0 = real.perfNow(); live = false;
