@@ -53,15 +53,18 @@ def to_example(episode: Episode) -> dict[str, list[int]]:
 
 def fit(policy, episodes: list[Episode], folder: Path, epochs: float, learning_rate: float, seed: int) -> dict[str, float]:
     """Train on the episodes and save the policy in ``folder``/policy; returns the trainer's metrics."""
+    import torch
     from datasets import Dataset
     from transformers import PrinterCallback
     from trl import SFTConfig, SFTTrainer
 
     cpu = policy.model.device.type == "cpu"
+    # bf16 where the weights are bf16: TRL's default is bf16 everywhere, which most CPUs compute one number at a time
+    bf16 = policy.model.dtype == torch.bfloat16
     config = SFTConfig(
         output_dir=str(folder), seed=seed, num_train_epochs=epochs, learning_rate=learning_rate, lr_scheduler_type="cosine",
         warmup_steps=5, per_device_train_batch_size=8, gradient_accumulation_steps=1, max_length=1536,
-        train_sampling_strategy="group_by_length", activation_checkpointing=False, use_cpu=cpu, bf16=True,
+        train_sampling_strategy="group_by_length", activation_checkpointing=False, use_cpu=cpu, bf16=bf16,
         dataloader_pin_memory=not cpu, logging_steps=5, save_strategy="no", report_to=[], disable_tqdm=True)
     trainer = SFTTrainer(model=policy.model, processing_class=policy.tokenizer, args=config,
                          train_dataset=Dataset.from_list([to_example(e) for e in episodes]))
