@@ -47,7 +47,7 @@ def pictures(text):
 
 def links(text):
     found = re.findall(r"\]\(([^)\s]+)\)", prose(text))
-    return Counter(link for link in found if link not in ("README.md", "README_zh.md"))
+    return Counter(link.replace("_zh.md", ".md") for link in found if link not in ("README.md", "README_zh.md"))
 
 
 def tables(text):
