@@ -55,7 +55,7 @@ media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts
 slides: setup  ## write workshop/slides.html from the committed notebooks
 	$(PY) scripts/make_slides.py
 
-results: setup  ## write the recorded numbers into README.md and README_zh.md
+results: setup  ## write the recorded numbers into the READMEs, here and in workshop/
 	$(PY) scripts/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
