@@ -157,7 +157,7 @@ def test_answers_are_backed_by_the_sections_they_name(english):
                 assert re.search(rf"^## {section}\. ", markdown(number), re.MULTILINE), answer
         text = "\n".join(said(number) for number, _ in named)
         words = re.sub(r"\[[^\]]*\]\([^)]*\)|\*\*.*?\*\*|\bnotebook \d", "", " ".join(answer.split()))
-        for figure in re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?", words):
+        for figure in re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?(?: %)?", words):
             assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d|\.\d)", text), (figure, answer)
 
 
