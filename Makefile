@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lab train warmup evaluate notebooks media results doctor lock clean distclean
+.PHONY: help setup course test unit lab train warmup evaluate notebooks media slides results doctor lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -52,7 +52,10 @@ notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does
 media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
 	$(PY) scripts/make_media.py $(ONLY)
 
-results: setup  ## write the recorded numbers into README.md and README_zh.md
+slides: setup  ## write workshop/slides.html from the committed notebooks
+	$(PY) scripts/make_slides.py
+
+results: setup  ## write the recorded numbers into the READMEs, here and in workshop/
 	$(PY) scripts/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy

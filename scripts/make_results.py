@@ -1,6 +1,6 @@
-"""Write the measured numbers into README.md and README_zh.md: ``make results``. Nothing between markers is edited by hand.
+"""Write the measured numbers into the READMEs: ``make results``. Nothing between markers is edited by hand.
 
-    python scripts/make_results.py              render both READMEs from recordings/
+    python scripts/make_results.py              render them, here and in workshop/, from recordings/
     python scripts/make_results.py --baselines  play the agents without a model first, and record what they do
 
 A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
@@ -29,6 +29,7 @@ from helpers.tasks import TASKS, UNSEEN
 ROOT = Path(__file__).resolve().parent.parent
 FOUR = RECORDINGS / "four_rollouts" / "episodes.jsonl"
 READMES = {"en": ROOT / "README.md", "zh": ROOT / "README_zh.md"}
+GUIDES = {"en": ROOT / "workshop" / "README.md", "zh": ROOT / "workshop" / "README_zh.md"}
 BLOCK = re.compile(r"(<!-- begin (?P<name>[\w:]+) -->)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 
 # (English, Chinese) for every word that a generated block uses.
@@ -393,11 +394,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.baselines:
         record_baselines(options.task)
-    for language, path in READMES.items():
+    for language, path in (*READMES.items(), *GUIDES.items()):
         old = path.read_text(encoding="utf-8")
         new = render(old, language)
         path.write_text(new, encoding="utf-8")
-        print(f"  {path.name}: {'as it was' if new == old else 'updated'}")
+        print(f"  {path.relative_to(ROOT)}: {'as it was' if new == old else 'updated'}")
     missing = [name for name, there in (("recordings/<run>/result.json", find_runs()),
                                         ("recordings/course/times.json", read_times()),
                ("recordings/baselines/result.json", (RECORDINGS / "baselines").exists()),
