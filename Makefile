@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lab train warmup evaluate notebooks media slides results doctor badges lock clean distclean
+.PHONY: help setup course test unit lab train tools warmup evaluate notebooks media slides zh badges results doctor space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -9,6 +9,13 @@ export PYTHONPATH := $(CURDIR)
 export JUPYTER_PREFER_ENV_PATH := 1
 # Threads that wait give their core to the browsers, instead of spinning on it.
 export OMP_WAIT_POLICY := PASSIVE
+
+# PRESET=lfm2-full: settings of a run that others published, see presets/. What you set yourself goes before them.
+ifdef PRESET
+$(if $(wildcard presets/$(PRESET).mk),,$(error There is no preset $(PRESET): use one of $(basename $(notdir $(wildcard presets/*.mk)))))
+include presets/$(PRESET).mk
+$(foreach name,$(filter COURSE_%,$(.VARIABLES)),$(eval export $(name)))
+endif
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -33,10 +40,15 @@ lab: setup  ## open JupyterLab on the notebooks
 	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 OUT=runs/train RESUME=1)
-	$(PY) -m scripts.train $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
+train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 PROCESSES=1 PRESET= OUT=runs/train RESUME=1)
+	$(PY) -m $(if $(PROCESSES),accelerate.commands.launch --num_processes $(PROCESSES) $(LAUNCH) -m )scripts.train $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
 		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
 		$(if $(filter-out 0 no,$(RESUME)),--resume) $(if $(OUT),--output $(OUT))
+
+tools: setup  ## train with the browser as tools of the policy (as train; OBSERVATION=tree, screenshot, both or marks)
+	$(PY) -m scripts.train_tools $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
+		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
+		$(if $(OBSERVATION),--observation $(OBSERVATION)) $(if $(OUT),--output $(OUT))
 
 warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite DEMOS=30 OUT=runs/warm)
 	$(PY) -m scripts.warm_up $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) $(if $(DEMOS),--demos $(DEMOS)) \
@@ -55,11 +67,17 @@ media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts
 slides: setup  ## write workshop/slides.html from the committed notebooks
 	$(PY) scripts/make_slides.py
 
+zh: setup  ## write the Chinese notebooks from the English ones and notebooks/zh/*.md
+	$(PY) scripts/make_zh.py
+
 results: setup  ## write the recorded numbers into the READMEs, here and in workshop/
 	$(PY) scripts/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
 	$(PY) -m scripts.doctor
+
+space:  ## put the environment together for `openenv push`, Docker or Kubernetes, in build/space
+	python3 scripts/make_space.py
 
 badges:  ## name the repository in every badge, link and set-up cell (REPO=owner/name)
 	@$(ANY_PYTHON) scripts/set_repository.py "$(REPO)"
@@ -70,7 +88,7 @@ lock: setup  ## pin again what the requirements pull in (what differs by machine
 		> constraints.txt
 
 clean:  ## remove what runs and tests leave behind
-	rm -rf runs .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+	rm -rf runs build .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean  ## and the environment and the converted weights

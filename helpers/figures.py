@@ -1,16 +1,13 @@
 """Figures of pages: a screenshot with its elements, an episode as a strip or a GIF, a gallery, rates with intervals.
 Each returns a ``Figure``; `show` makes it a small picture with alt text. Colours: Okabe-Ito."""
 
-import base64
-import html
 import io
 import math
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-from IPython.display import HTML, Image
+from IPython.display import Image
 from matplotlib.patches import Rectangle
 from PIL import Image as Pictures
 
@@ -93,14 +90,6 @@ def gallery(seen: list[Any], columns: int, title: str, field: str = "task") -> A
     return page_grid([(o.screenshot, None, n, g) for o, n, g in zip(seen, names, goals, strict=True)], columns, title)
 
 
-def write_gif(episode: Any, path: Path | str, alt: str, milliseconds: int = 1100) -> HTML:
-    """Write the frames as a GIF that repeats; returns it as HTML, because exports leave a plain GIF output out."""
-    shots = [Pictures.open(io.BytesIO(show(page_grid([frame], 1, ""), "").data)).convert("RGB") for frame in frames(episode)]
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    shots[0].save(path, save_all=True, append_images=shots[1:], duration=milliseconds, loop=0)
-    return HTML(f'<img alt="{alt}" src="data:image/gif;base64,{base64.b64encode(Path(path).read_bytes()).decode()}">')
-
-
 def rates(groups: dict[str, dict[str, tuple[int, int]]], title: str, label: str = "episodes solved (%)") -> Any:
     """Rates with 95 % Wilson intervals. ``groups``: row -> {series: (successes, n)}."""
     series = list(dict.fromkeys(name for row in groups.values() for name in row))
@@ -126,55 +115,6 @@ def training_curves(runs: dict[str, list[dict[str, float]]], title: str) -> Any:
     axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03)), axes.locator_params("x", integer=True)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     return axes.set_title(title).figure
-
-
-def answer_kinds(rows: list[dict[str, float]], kinds: tuple[str, ...], title: str) -> Any:
-    """Share of each kind of answer over the updates of a run, stacked."""
-    figure, axes = new_figure(6.6, 2.7)
-    total = [sum(row[kind] for kind in kinds) or 1 for row in rows]
-    shares = [[100 * row[kind] / n for row, n in zip(rows, total, strict=True)] for kind in kinds]
-    axes.stackplot([row["update"] for row in rows], *shares, labels=kinds, colors=[GREEN, BLACK, ORANGE, SKY, VERMILLION, PURPLE])
-    axes.set(xlabel="update", ylabel="share of answers (%)", ylim=(0, 100))
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return axes.set_title(title).figure
-
-
-OWNERS = {"prompt": ("#e8e8e8", "none"), "policy": ("#f6c667", "underline solid"), "environment": ("#bfe3f7", "underline dotted")}
-
-
-def ledger_html(tokenizer: Any, ledger: Any, shorten: int = 48) -> HTML:
-    """The ledger token by token: background and underline say who wrote a token, the tooltip has its id and logprob. Of a
-    longer prompt only the last ``shorten`` tokens are shown."""
-    names = list(OWNERS)
-    style = {name: f"background:{colour};text-decoration:{line};color:black" for name, (colour, line) in OWNERS.items()}
-    first = max(0, ledger.prompt_length - shorten)
-    spans = [f"<i>… {first} tokens …</i> "] if first else []
-    for token, owner, logprob in list(zip(ledger.ids, ledger.owner, ledger.logprobs, strict=True))[first:]:
-        text = html.escape(tokenizer.decode([token])).replace("\n", "↵<br>").replace(" ", "&nbsp;")
-        tip = f"id {token}" + (f", logprob {logprob:.2f}" if names[owner] == "policy" else "")
-        spans.append(f'<span title="{tip}" style="{style[names[owner]]};margin-right:1px">{text or "∅"}</span><wbr>')
-    counts = " · ".join(f'<span style="{style[name]}">&nbsp;{name}: {ledger.owner.count(i)} tokens&nbsp;</span>'
-                        for i, name in enumerate(names))
-    return HTML(f'<p>{counts}</p><div style="font-family:monospace;font-size:12px;line-height:1.7">{"".join(spans)}</div>')
-
-
-def advantages_figure(episodes: list[Any], rewards: list[float], advantages: list[float], title: str) -> Any:
-    """A group side by side: above the page that its first answer met and the box it hit, below its reward and advantage."""
-    figure, axes = new_figure(1.8 * len(episodes), 3.6, 2, len(episodes))
-    limit = 1.25 * max(1.0, *map(abs, advantages), *map(abs, rewards))
-    for i, (episode, reward, advantage) in enumerate(zip(episodes, rewards, advantages, strict=True)):
-        page, _, _, label = frames(episode)[0]
-        draw_page(axes[0, i], page, {"": episode.turns[0].box})
-        axes[0, i].set_title(f"rollout {i + 1}", fontsize=8)
-        axes[0, i].set_xlabel(label.split("\n")[0] + f"\nend: {episode.ended}", fontsize=7)
-        bars = axes[1, i].bar(["reward", "advantage"], [reward, advantage], color=[SKY, GREEN if advantage >= 0 else VERMILLION],
-                              hatch=["", "" if advantage >= 0 else "//"])
-        axes[1, i].bar_label(bars, fmt="%+.2f", fontsize=7, padding=2)
-        axes[1, i].axhline(0, color=BLACK, linewidth=0.8)
-        axes[1, i].set(ylim=(-limit, limit), yticks=[] if i else [-1, 0, 1], ylabel="" if i else "value (no unit)")
-        axes[1, i].tick_params(axis="x", labelsize=7)
-    figure.suptitle(title, fontsize=9)
-    return figure
 
 
 def advantage_curves(settings: list[tuple[int, float, str]], title: str) -> Any:

@@ -150,6 +150,21 @@ class VLLMGenerator:
                 for o in outputs]
 
 
+class VLLMServerGenerator:
+    """Sampling with a vLLM server on GPUs of its own, started with ``trl vllm-serve``; ``url``: where it answers."""
+
+    def __init__(self, url: str):
+        from trl.generation.vllm_client import VLLMClient
+
+        self.client = VLLMClient(base_url=url)
+
+    def generate(self, prompts: list[list[int]], max_tokens: int, temperature: float = 1.0,
+                 top_k: int = 0) -> list[Completion]:
+        answer = self.client.generate(prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k)
+        return [Completion(ids, [sampled for sampled, *_ in logprobs])
+                for ids, logprobs in zip(answer["completion_ids"], answer["logprobs"], strict=True)]
+
+
 class _StdoutWithFileno:
     """A notebook's stdout with the ``fileno`` that vLLM asks for; what is written still goes to the notebook."""
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from helpers.generation import vllm_problem
-from helpers.policies import POLICIES, PolicyError
+from helpers.policies import POLICIES
 
 SCALES = ("smoke", "demo", "full")
 
@@ -26,7 +26,8 @@ class Profile:
     offers (RAM on a CPU, the GPU's memory otherwise); ``lora_learning_rate`` replaces ``learning_rate`` with LoRA; ``entropy``
     is the weight of the entropy bonus, which keeps a group from answering in one voice; ``pages`` = all trains on every page of
     a task, chosen on those that `helpers.tasks.train_seeds` picks; ``examples`` = none leaves the worked ones out of the prompt,
-    task shows those of the task."""
+    task shows those of the task; ``max_turns`` and ``max_tokens`` 0: as many as the task has; an update's episodes go through
+    the loss in ``accumulate`` parts; ``vllm_server``: the address of a ``trl vllm-serve`` on GPUs of its own."""
 
     name: str
     device: str
@@ -37,8 +38,13 @@ class Profile:
     task: str = "click-button"
     pages: str = "chosen"
     examples: str = "task"
+    max_turns: int = 0
+    max_tokens: int = 0
+    temperature: float = 1.0
+    top_k: int = 0
     groups: int = 9
     group_size: int = 4
+    accumulate: int = 1
     updates: int = 20
     learning_rate: float = 3e-5
     lora_learning_rate: float = 4e-4
@@ -52,6 +58,7 @@ class Profile:
     save_every: int = 10
     seed: int = 0
     vllm_memory: float = 0.2
+    vllm_server: str = ""
     scale: str = "demo"
 
     @property
@@ -201,6 +208,3 @@ def setup(notebook: str, minutes: float | None = None) -> Profile:
     if profile.generator == "transformers" and vllm_problem():
         print(vllm_problem())
     return profile
-
-
-__all__ = ["PROFILES", "Profile", "ProfileError", "PolicyError", "check_fits", "get_profile", "predict", "setup"]

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.actions import ACTIONS, format_action, signature
+from helpers.actions import ACTIONS, signature
 
 _NODE = re.compile(r"^\s*(?:\[(?P<bid>\w+)\] )?(?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>(?:, .*| \w+=.*)?)$",
                    re.DOTALL)
@@ -133,7 +133,3 @@ def continuation_ids(tokenizer: Any, message: str, ended: bool) -> list[int]:
         tail = tail.removeprefix(tokenizer.eos_token)
     before, after = tail.split(slot, 1)
     return tokenizer(before + message + after, add_special_tokens=False)["input_ids"]
-
-
-__all__ = ["EXAMPLES", "PromptConfig", "WorkedExample", "build_messages", "continuation_ids", "format_action",
-           "observation_text", "page_lines", "prompt_ids", "system_prompt"]

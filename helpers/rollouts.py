@@ -7,7 +7,7 @@ from typing import Any
 
 from helpers.actions import parse_action
 from helpers.episodes import ENVIRONMENT, POLICY, PROMPT, Episode, Turn, check_rollout
-from helpers.generation import Completion, Generator, TransformersGenerator, VLLMGenerator
+from helpers.generation import Completion, Generator, TransformersGenerator, VLLMGenerator, VLLMServerGenerator
 from helpers.prompts import PromptConfig, build_messages, continuation_ids, observation_text, page_lines, prompt_ids
 
 
@@ -48,7 +48,7 @@ class RolloutConfig:
 
 
 @dataclass
-class _Running:
+class Running:
     """An episode being played, the client that plays it and its latest observation."""
 
     index: int
@@ -57,7 +57,7 @@ class _Running:
     observation: Any = None
 
 
-def _begin(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
+def begin(run: Running, tokenizer: Any, config: RolloutConfig) -> None:
     """Reset the client on the episode's task and seed; write the prompt into the ledger."""
     episode = run.episode
     run.observation = run.client.reset(episode.task, episode.seed, screenshot=config.screenshots)
@@ -70,7 +70,7 @@ def _begin(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
         episode.ended = "length_limit"
 
 
-def _finish_if_done(run: _Running) -> bool:
+def _finish_if_done(run: Running) -> bool:
     """Copy the outcome into the episode where the observation ends it."""
     seen, episode = run.observation, run.episode
     if seen.infrastructure_error:
@@ -81,7 +81,7 @@ def _finish_if_done(run: _Running) -> bool:
     return bool(episode.ended)
 
 
-def _act(run: _Running, answer: str, config: RolloutConfig) -> None:
+def act(run: Running, answer: str, config: RolloutConfig) -> None:
     """Parse one answer and step. An answer that is no action costs its turn; the policy is told the reason."""
     before = run.observation
     bids = frozenset(e.bid for e in before.elements) or None
@@ -98,7 +98,7 @@ def _act(run: _Running, answer: str, config: RolloutConfig) -> None:
         run.observation = before.model_copy(update={"error": parsed.reason, "last_action_error": True})
 
 
-def _continue(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
+def extend(run: Running, tokenizer: Any, config: RolloutConfig) -> None:
     """Write the next observation into the ledger, or end the episode at one of its limits."""
     episode = run.episode
     if episode.ended:
@@ -114,7 +114,7 @@ def _continue(run: _Running, tokenizer: Any, config: RolloutConfig) -> None:
     episode.ledger.append(ids, ENVIRONMENT)
 
 
-def _answers(alive: list[_Running], generator: Any, tokenizer: Any, config: RolloutConfig) -> list[Completion]:
+def _answers(alive: list[Running], generator: Any, tokenizer: Any, config: RolloutConfig) -> list[Completion]:
     """One answer per running episode, from a policy or from a script (logprob 0: it was certain)."""
     if script := getattr(generator, "answer", None):
         texts = [script(run.observation, len(run.episode.turns)) for run in alive]
@@ -136,17 +136,17 @@ def play_episodes(specs: Sequence[EpisodeSpec], clients: Sequence[Any], generato
     idle, running = list(clients), []
     with ThreadPoolExecutor(max_workers=max(1, len(clients))) as threads:
         while waiting or running:
-            fresh = [_Running(i, episodes[i], idle.pop()) for i in (waiting.pop() for _ in range(min(len(idle), len(waiting))))]
-            list(threads.map(lambda run: _begin(run, tokenizer, config), fresh))
+            fresh = [Running(i, episodes[i], idle.pop()) for i in (waiting.pop() for _ in range(min(len(idle), len(waiting))))]
+            list(threads.map(lambda run: begin(run, tokenizer, config), fresh))
             running += fresh
             alive = [run for run in running if not run.episode.ended]
             answers = _answers(alive, generator, tokenizer, config)
             for run, answer in zip(alive, answers, strict=True):
                 run.episode.ledger.append(answer.ids, POLICY, answer.logprobs)
             texts = tokenizer.batch_decode([answer.ids for answer in answers], skip_special_tokens=True)
-            list(threads.map(lambda run, text: _act(run, text, config), alive, texts))
+            list(threads.map(lambda run, text: act(run, text, config), alive, texts))
             for run in alive:
-                _continue(run, tokenizer, config)
+                extend(run, tokenizer, config)
             idle += [run.client for run in running if run.episode.ended]
             running = [run for run in running if not run.episode.ended]
             if progress:
@@ -169,7 +169,9 @@ def rollout_columns(episodes: Sequence[Episode], tokenizer: Any) -> dict[str, li
 
 
 def trainer_generator(trainer: Any, tokenizer: Any) -> Generator:
-    """The generator inside a trainer: its colocated vLLM engine, or its own model."""
+    """The generator of a trainer: its colocated vLLM engine, its vLLM server, or its own model."""
+    if trainer.use_vllm and trainer.vllm_mode == "server":
+        return VLLMServerGenerator(trainer.args.vllm_server_base_url)
     if trainer.use_vllm:
         return VLLMGenerator(trainer.vllm_generation.llm)
     return TransformersGenerator(trainer.accelerator.unwrap_model(trainer.model), tokenizer)

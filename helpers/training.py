@@ -28,7 +28,7 @@ from helpers.episodes import Episode, write_episodes
 from helpers.evaluation import Evaluation, difference
 from helpers.generation import common_prefix, engine_settings, prepare_vllm
 from helpers.policies import Policy, lora_targets, quiet_transformers
-from helpers.profiles import Profile
+from helpers.profiles import Profile, ProfileError
 from helpers.rewards import strict_success
 from helpers.rollouts import EpisodeSpec, RolloutConfig, make_rollout_func
 from helpers.tasks import rollout_config, train_seeds
@@ -151,7 +151,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
         os.sync()  # before trainer_state.json, which says that a checkpoint is whole, and before the last one is deleted
 
     def _compute_loss(self, model, inputs):
-        if self.loss_type == "dapo" and not self.beta and not self.args.entropy_coef:
+        if self.loss_type == "dapo" and not self.beta and not self.args.entropy_coef and "pixel_values" not in inputs:
             # This loss divides by the tokens of the whole batch (num_items_in_batch), so what is 0 can be left out. One row
             # stays where all are 0: the optimiser wants a graph.
             taught = inputs["advantages"] != 0
@@ -209,6 +209,8 @@ class Recorder(TrainerCallback):
         row |= {"update": state.global_step, "valid": kinds.count("ok") / max(1, len(kinds)),
                 "infrastructure": sum(e.reward is None for e in self.episodes)}
         self.rows.append(row)
+        if not state.is_world_process_zero:  # of several processes, each with its own part of the episodes, one keeps the record
+            return
         write_metrics(self.folder, self.rows)
         with (self.folder / "episodes.jsonl").open("a") as file:
             for episode in self.episodes:
@@ -268,6 +270,13 @@ def training_specs(profile: Profile, n: int) -> list[EpisodeSpec]:
     return [next(stream) for stream in itertools.islice(streams, n)]
 
 
+def episode_config(profile: Profile) -> RolloutConfig:
+    """How the profile's episodes are played in training."""
+    named = {name: value for name in ("max_turns", "max_tokens") if (value := getattr(profile, name))}
+    return rollout_config(profile.task, examples=profile.examples == "task", temperature=profile.temperature,
+                          top_k=profile.top_k, **named, **({"turns": {}} if profile.max_turns else {}))
+
+
 def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRPOConfig:
     """The trainer's configuration: plain GRPO as TRL has it, sampled at temperature 1 without top-k or top-p.
 
@@ -275,15 +284,21 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
     sampled and the recomputed logprobs agree to 1e-4, so the correction for their ratio would multiply by 1 and cost a forward
     pass; it is on in bf16, where they differ.
     """
-    cpu = profile.device == "cpu"
+    cpu, processes = profile.device == "cpu", int(os.environ.get("WORLD_SIZE", 1))
+    parts = profile.accumulate * processes
+    if profile.groups % processes or profile.batch % parts:
+        raise ProfileError(f"{profile.groups} groups of {profile.group_size} cannot be shared by {processes} processes in "
+                           f"{profile.accumulate} parts: choose COURSE_GROUPS and COURSE_ACCUMULATE so that they can.")
     return GRPOConfig(
         output_dir=str(folder), seed=profile.seed, max_steps=profile.updates, num_generations=profile.group_size,
-        per_device_train_batch_size=profile.batch, gradient_accumulation_steps=1,
+        per_device_train_batch_size=profile.batch // parts, gradient_accumulation_steps=profile.accumulate,
         learning_rate=profile.lora_learning_rate if lora else profile.learning_rate,
-        lr_scheduler_type="constant_with_warmup", warmup_steps=profile.warmup, temperature=1.0, top_k=0, top_p=1.0, beta=0.0,
+        lr_scheduler_type="constant_with_warmup", warmup_steps=profile.warmup, temperature=profile.temperature, beta=0.0,
+        top_k=profile.top_k, top_p=1.0,
         entropy_coef=profile.entropy, loss_type="dapo", scale_rewards="group", max_completion_length=1024,
         shuffle_dataset=False, activation_checkpointing=False,
-        use_vllm=profile.generator == "vllm", vllm_mode="colocate", vllm_max_model_length=1536,
+        use_vllm=profile.generator == "vllm", vllm_mode="server" if profile.vllm_server else "colocate",
+        vllm_server_base_url=profile.vllm_server or None, vllm_max_model_length=1536,
         vllm_importance_sampling_correction=profile.dtype != "float32", vllm_gpu_memory_utilization=profile.vllm_memory,
         use_cpu=cpu, bf16=profile.dtype == "bfloat16", fp16=False, dataloader_pin_memory=not cpu,
         logging_steps=1, save_strategy="steps", save_steps=profile.save_every, save_total_limit=1, disable_tqdm=True,
@@ -300,7 +315,7 @@ def lora_config(profile: Profile, family: str) -> Any:
 
 
 @contextlib.contextmanager
-def _vllm_in_precision(dtype: str) -> Iterator[None]:
+def vllm_in_precision(dtype: str) -> Iterator[None]:
     """Start the trainer's engine in the policy's own precision: TRL names none, and vLLM's "auto" makes bf16 of fp32, which
     would move the sampled logprobs by 0.1 and more."""
     import trl.generation.vllm_generation as module
@@ -324,9 +339,9 @@ def build_trainer(profile: Profile, policy: Policy, clients: Sequence[Any], fold
     quiet_transformers()
     prepare_vllm()
     recorder = Recorder(folder, profile.updates, show)
-    config = config or rollout_config(profile.task, examples=profile.examples == "task")
+    config = config or episode_config(profile)
     rows = [{"prompt": str(spec)} for spec in training_specs(profile, profile.updates * profile.groups)]
-    with _vllm_in_precision(profile.dtype) if profile.generator == "vllm" else contextlib.nullcontext():
+    with vllm_in_precision(profile.dtype) if profile.generator == "vllm" else contextlib.nullcontext():
         trainer = BrowserGRPOTrainer(
             model=policy.model, processing_class=policy.tokenizer, args=grpo_config(profile, folder, lora),
             train_dataset=Dataset.from_list(rows), reward_funcs=list(reward_funcs),
@@ -358,9 +373,12 @@ def sync_policy(trainer: BrowserGRPOTrainer) -> None:
 
 def save_result(folder: Path | str, trainer: BrowserGRPOTrainer, profile: Profile, before: Evaluation, after: Evaluation,
                 seconds: dict[str, float], lora: bool = False) -> dict[str, Any]:
-    """Save the policy (with LoRA: its adapter), the evaluated episodes and ``result.json``; returns that file's content."""
+    """Save the policy (with LoRA: its adapter), the evaluated episodes and ``result.json``; returns that file's content ({} in
+    all but the first of several processes)."""
     folder = Path(folder)
     trainer.save_model(str(folder / "policy"))
+    if not trainer.is_world_process_zero():
+        return {}
     trainer.processing_class.save_pretrained(folder / "policy")
     write_episodes(folder / "before.jsonl", before.episodes)
     write_episodes(folder / "after.jsonl", after.episodes)

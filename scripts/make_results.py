@@ -58,6 +58,22 @@ WORDS = {
     "demo min": ("Minutes (predicted)", "分钟（预测）"),
     "full min": ("Minutes at full scale (predicted)", "full 规模的分钟（预测）"),
     "memory": ("Memory, GB (predicted)", "内存，GB（预测）"),
+    "door": ("Door", "入口"), "harness, ours": ("harness, our adapter", "harness，我们的适配器"),
+    "harness, stock": ("harness, OpenEnv's adapter", "harness，OpenEnv 的适配器"), "yes": ("yes", "有"), "no": ("no", "无"),
+    "prompt tokens": ("First prompt (tokens)", "首个提示（词元）"), "answer tokens": ("Answers (tokens)", "回答（词元）"),
+    "episode tokens": ("Sequence (tokens)", "整个序列（词元）"), "mask": ("Mask", "掩码"),
+    "s episode": ("Seconds an episode", "每回合秒数"), "gap": ("Largest logprob gap (nats)", "最大对数概率差（nat）"),
+    "doors": ("{episodes} episodes of {task}, two actions each, that a script played through every door; the gap is that of the "
+              "untrained policy's own answers. Made by `python -m benchmarks.doors --record`.",
+              "{task} 的 {episodes} 个回合，每回合两个动作，由同一脚本经每个入口完成；差值来自未训练策略自己的回答。"
+              "所用命令：`python -m benchmarks.doors --record`。"),
+    "observation": ("The page as", "页面形式"), "tree": ("tree", "无障碍树"), "screenshot": ("screenshot", "截图"),
+    "both": ("both", "两者"), "marks": ("screenshot with marks", "带标记的截图"),
+    "of the picture": ("of them the picture", "其中图像"), "reset ms": ("Reset (ms)", "重置（毫秒）"),
+    "encode ms": ("Encode (ms)", "编码（毫秒）"),
+    "observations": ("{picture_task}, medians of ten resets, encoded for a Qwen3-VL; a reset with a picture opens a fresh page, "
+                     "one without may use the last page again.",
+                     "{picture_task}，十次重置的中位数，按 Qwen3-VL 编码；带图的重置打开新页面，不带图的可以继续用上一个页面。"),
     "no suite": ("*Not recorded yet.*", "*尚无记录。*"),
     "tier": ("Tier", "级"), "oracle": ("scripted: oracle", "脚本：标准解"),
     "warm-up": ("after the warm-up", "监督预热之后"), "grpo": ("after GRPO", "GRPO 之后"),
@@ -114,8 +130,13 @@ FIELDS = {
     "task": ("MiniWoB++ task, or several with commas", "MiniWoB++ 任务，多个用逗号分隔"),
     "pages": ("chosen: train on pages with a choice; all: on every page", "chosen：只在有选择的页面上训练；all：所有页面"),
     "examples": ("task: worked examples in the prompt; none: without", "task：提示中带示例；none：不带示例"),
+    "max_turns": ("turns per episode; 0: as many as the task has", "每个回合的轮数；0：由任务决定"),
+    "max_tokens": ("tokens per answer; 0: as many as the task has", "每个回答的 token 数；0：由任务决定"),
+    "temperature": ("of sampling while training", "训练时的采样温度"),
+    "top_k": ("sample from so many tokens only; 0 is off, and should be", "只从这么多个 token 中采样；0 为关闭，也应当关闭"),
     "groups": ("prompts per update", "每次更新的提示数"),
     "group_size": ("rollouts per prompt", "每个提示的轨迹数"),
+    "accumulate": ("parts in which an update goes through the loss", "一次更新分几部分计算损失"),
     "updates": ("updates of a run", "一次运行的更新次数"),
     "learning_rate": ("for all weights", "训练全部权重时"),
     "lora_learning_rate": ("for LoRA", "训练 LoRA 时"),
@@ -129,6 +150,7 @@ FIELDS = {
     "save_every": ("updates between checkpoints", "两次检查点之间的更新次数"),
     "seed": ("training seed", "训练种子"),
     "vllm_memory": ("share of the GPU's memory for vLLM", "vLLM 占用的 GPU 内存比例"),
+    "vllm_server": ("address of a `trl vllm-serve`, instead of an engine of its own", "`trl vllm-serve` 的地址，代替自己的引擎"),
 }
 
 
@@ -151,7 +173,8 @@ class Run:
         settings = [f"COURSE_{f.name.upper()}={profile[f.name]}" for f in fields(Profile)
                     if f.name not in skip and f.name in profile and profile[f.name] != getattr(usual, f.name)]
         settings += [f"COURSE_SCALE={profile['scale']}"] if profile["scale"] != "demo" else []
-        settings += ["make train", f"POLICY={profile['policy']}", f"TASK={profile['task']}", f"UPDATES={profile['updates']}",
+        task = "suite" if profile["task"] == ",".join(TASKS) else profile["task"]
+        settings += ["make train", f"POLICY={profile['policy']}", f"TASK={task}", f"UPDATES={profile['updates']}",
                      f"SEED={profile['seed']}"]
         return " ".join(settings + (["LORA=1"] if self.result["lora"] else []))
 
@@ -340,12 +363,29 @@ def suite(w) -> str:
     for name, p in parts.items():
         n = max(part["n"] for part in p.values())
         heads.append(w(name) + (f" (n = {n})" if n < 0.9 * usual else ""))
-    commands = "\n".join(line for name in found for path in sorted((RECORDINGS / "suite" / name).glob("*.json"))
-                         if (line := json.loads(path.read_text()).get("command")))
+    files = [path for name in found for path in sorted((RECORDINGS / "suite" / name).glob("*.json"), reverse=True)]
+    commands = "\n".join(Run(path.parent, json.loads(path.read_text())).command for path in files)  # training, then its test
     return f"{table([w('task'), w('tier'), *heads], rows)}\n\n{w('suite').format(n=usual)}\n\n```\n{commands}\n```"
 
 
-BLOCKS = {f.__name__: f for f in (suite, results, baselines, times, four_rollouts, settings, predictions, environment)}
+def doors(w) -> str:
+    """Two tables: what each door into a task costs, and each way to show a page (recordings/doors/result.json)."""
+    path = RECORDINGS / "doors" / "result.json"
+    if not path.exists():
+        return w("no suite")
+    recorded = json.loads(path.read_text())
+    doors = [[f"`{name}`" if "_" in name else w(name), round(d["prompt_tokens"]), round(d["answer_tokens"]),
+              round(d["episode_tokens"]), w("yes" if d["masked"] else "no"), f"{d['seconds']:.2f}",
+              "–" if d["gap"] is None else f"{d['gap']:.0e}"] for name, d in recorded["doors"].items()]
+    head = [w(key) for key in ("door", "prompt tokens", "answer tokens", "episode tokens", "mask", "s episode", "gap")]
+    shown = [[w(name), round(o["tokens"]), round(o["of_the_picture"]), round(o["reset_ms"]), f"{o['encode_ms']:.1f}"]
+             for name, o in recorded["observations"].items()]
+    second = [w(key) for key in ("observation", "prompt tokens", "of the picture", "reset ms", "encode ms")]
+    return "\n\n".join([table(head, doors), w("doors").format(**recorded), table(second, shown),
+                        w("observations").format(**recorded)])
+
+
+BLOCKS = {f.__name__: f for f in (suite, doors, results, baselines, times, four_rollouts, settings, predictions, environment)}
 
 
 def render(text: str, language: str) -> str:

@@ -17,7 +17,10 @@ NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)[A-Za-z0-9_.-
 
 def files(root: Path = ROOT) -> list[Path]:
     """Where the name may stand. The first notebook comes last: until it is written, an interrupted call can be repeated."""
-    return [*sorted(root.glob("*.md")), *sorted(root.glob("*.cff")), *sorted((root / "notebooks").glob("*.ipynb"), reverse=True)]
+    notebooks = root / "notebooks"
+    chinese = [*(notebooks / "zh").glob("*.md"), *(notebooks / "zh").glob("*.ipynb")]
+    return [*sorted(root.glob("*.md")), *sorted(root.glob("*.cff")), *sorted(chinese),
+            *sorted(notebooks.glob("*.ipynb"), reverse=True)]
 
 
 def places(name: str) -> re.Pattern:

