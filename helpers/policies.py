@@ -76,6 +76,7 @@ def quiet_transformers() -> None:
     import transformers
 
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    warnings.filterwarnings("ignore", message="OMP_NUM_THREADS")  # accelerate, beside an engine of vLLM
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
 

@@ -130,7 +130,7 @@ FIELDS = {
     "task": ("MiniWoB++ task, or several with commas", "MiniWoB++ 任务，多个用逗号分隔"),
     "pages": ("chosen: train on pages with a choice; all: on every page", "chosen：只在有选择的页面上训练；all：所有页面"),
     "examples": ("task: worked examples in the prompt; none: without", "task：提示中带示例；none：不带示例"),
-    "max_turns": ("turns per episode; 0: as many as the task has", "每个回合的轮数；0：由任务决定"),
+    "max_turns": ("turns per episode; 0: as many as the task has", "每个回合的步数；0：由任务决定"),
     "max_tokens": ("tokens per answer; 0: as many as the task has", "每个回答的 token 数；0：由任务决定"),
     "temperature": ("of sampling while training", "训练时的采样温度"),
     "top_k": ("sample from so many tokens only; 0 is off, and should be", "只从这么多个 token 中采样；0 为关闭，也应当关闭"),

@@ -20,14 +20,14 @@ def copy(tmp_path):
     """The files that name the repository, and the script; named as they are before anybody called it."""
     for path in (*set_repository.files(), ROOT / "scripts" / "set_repository.py"):
         target = tmp_path / path.relative_to(ROOT)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(path, target)
     set_repository.set_repository(PLACEHOLDER, tmp_path)
     return tmp_path
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in set_repository.files(folder)}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in set_repository.files(folder)}
 
 
 def run(folder, *arguments):
@@ -40,7 +40,8 @@ def test_the_name_stands_everywhere_and_nothing_else_changes(copy):
     assert done.returncode == 0, done.stderr
     after = contents(copy)
     assert after == {name: text.replace(PLACEHOLDER.encode(), b"me/browser.course") for name, text in before.items()}
-    assert all(b"me/browser.course" in after[name] for name in after if name.endswith((".ipynb", ".cff")) or "README" in name)
+    named = [name for name in after if name.endswith((".ipynb", ".cff")) or name.startswith("README")]
+    assert all(b"me/browser.course" in after[name] for name in named)
     changed = sum(text.count(PLACEHOLDER.encode()) for text in before.values())
     assert changed > 20 and done.stdout == f"{changed} places changed.\n"
 
@@ -57,7 +58,7 @@ def test_a_second_call_changes_nothing_and_a_third_renames_again(copy):
 def test_a_call_that_was_interrupted_can_be_repeated(copy):
     whole = {name: text.replace(PLACEHOLDER.encode(), b"me/course") for name, text in contents(copy).items()}
     (copy / "README.md").write_bytes(whole["README.md"])
-    (copy / "notebooks" / "06_lora_training.ipynb").write_bytes(whole["06_lora_training.ipynb"])
+    (copy / "notebooks" / "06_lora_training.ipynb").write_bytes(whole["notebooks/06_lora_training.ipynb"])
     assert run(copy, "me/course").returncode == 0 and contents(copy) == whole
 
 
