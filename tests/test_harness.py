@@ -97,3 +97,22 @@ def test_an_episode_that_the_infrastructure_ended_keeps_no_reward(policy, browse
     assert session.verify([]).metrics["strict_reward"] is None
     result = evaluate_black_box("lost", [EpisodeSpec.read(spec)], client, policy.tokenizer, config, generator)
     assert (result.n, result.failed_infrastructure) == (0, 1)
+
+
+@pytest.mark.parametrize("make", [ledger_rollout_func, stock_rollout_func])
+def test_a_trainer_samples_in_the_harness_and_learns_from_it(tiny_trainer, policy, browsers, make):
+    """Without a generator of its own the model step takes the trainer's; both loops fit where a ``rollout_func`` goes."""
+    config = rollout_config("click-button")
+    rollout = make(browsers[0], policy.tokenizer, config)
+    seen = []
+
+    def paid(strict_reward=None, env_reward=None, **_):
+        seen.append(strict_reward or env_reward)
+        return [float(i) for i in range(len(seen[0]))]  # differ, so that there is something to learn
+
+    trainer = tiny_trainer(groups=1, group_size=2, rollout_func=lambda prompts, trainer: rollout(
+        [f"click-button#{TRAIN_SEEDS[0]}" for _ in prompts], trainer), reward_funcs=[paid])
+    before = trainer.model.lm_head.weight.detach().clone()
+    trainer.train()
+    assert len(seen[0]) == 2
+    assert not before.equal(trainer.model.lm_head.weight)
