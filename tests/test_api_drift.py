@@ -448,7 +448,7 @@ class Reader(ast.NodeVisitor):
 def sources() -> list[tuple[str, list[tuple[str, str]]]]:
     """For each file of Python and each notebook: pieces of code and where they stand."""
     files = [[(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))]
-             for folder in ("helpers", "scripts", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+             for folder in ("helpers", "widgets", "scripts", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         files.append([(re.sub(r"^(\s*)[!%].*", r"\1pass", "".join(cell["source"]), flags=re.MULTILINE),
