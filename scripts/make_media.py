@@ -1,25 +1,31 @@
 """Draw every picture in media/: ``make media``, or some: ``python scripts/make_media.py the_loop four_rollouts``.
 
-The diagrams are drawn with matplotlib; pages come from a real browser. Episodes are recorded ones, played again: the same
-task and seed give the same page, so a recording needs to hold actions only. Pictures are opaque, on a light card, so that they
-read on light and on dark backgrounds.
+The diagrams are drawn with matplotlib; pages come from a real browser. Episodes are scripted, or recorded ones played again: the
+same task and seed give the same page, so a recording needs to hold actions only. Pictures are opaque, on a light card, so that
+they read on light and on dark backgrounds.
 """
 
 import argparse
 import io
+import statistics
 import sys
 import textwrap
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from make_results import FOUR, ROOT, find_runs
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from PIL import Image
 
+from benchmarks.oracles import ORACLES
 from helpers.browser import list_tasks, start_browser_server
 from helpers.episodes import Episode, read_episodes, write_episodes
 from helpers.figures import BLACK, BLUE, GREEN, ORANGE, PAGE, PURPLE, SKY, VERMILLION
@@ -36,6 +42,8 @@ STAGES = (  # the names and numbers of the loop, the same in prose, code and fig
     ("5 Learn", "advantages, update,\nnew weights"),
 )
 STAGE_COLOURS = (BLUE, SKY, GREEN, ORANGE, VERMILLION)
+GLANCE, LOOKING, READING, ENDING = 1200, 1800, 2400, 4500  # how long a frame stays, in milliseconds
+ADDITION = ("fill('26', '8')", "click('27')")  # visual-addition with seed 3: one block and seven
 GALLERY = ("click-button", "click-link", "click-dialog-2", "click-tab-2", "click-checkboxes", "enter-text",
            "login-user", "choose-list", "email-inbox", "social-media", "tic-tac-toe", "book-flight")
 SAMPLES, PROMPTS = 12, (281_493, 413_958, 451_001)  # how many rollouts of which training prompts the four are chosen from
@@ -75,17 +83,36 @@ def arrow(axes, start, end, label: str = "", at=None, bend: float = 0.0, colour:
     axes.text(x, y, label, ha=ha, va="center", fontsize=8.5, color=INK, linespacing=1.3)
 
 
-def picture(figure, colours: int = 64, dpi: int = 110) -> Image.Image:
-    """The figure as a picture with few colours: a third of the size."""
+def picture(figure, dpi: int = 100) -> Image.Image:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=dpi, facecolor=CARD)
     plt.close(figure)
-    return Image.open(file).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    return Image.open(file).convert("RGB")
 
 
 def save(figure, name: str, colours: int = 64, dpi: int = 110) -> None:
+    """The figure as a PNG of few colours: a third of the size."""
     path = MEDIA / f"{name}.png"
-    picture(figure, colours, dpi).save(path, "PNG", optimize=True)
+    picture(figure, dpi).quantize(colours, dither=Image.Dither.NONE).save(path, "PNG", optimize=True)
+    said(path)
+
+
+def save_gif(frames: list[tuple[Image.Image, int]], name: str, colours: int = 64) -> None:
+    """Frames and their milliseconds, for ever in a loop. One palette for all, the commonest colours as they are: what does not
+    change then costs nothing. The nearest of them is looked up here, because Pillow's own search is coarse and tints surfaces."""
+    images, times = zip(*frames, strict=True)
+    counts = Counter()
+    for frame in images:
+        counts.update({colour: n for n, colour in frame.getcolors(1 << 24)})
+    palette = np.array([colour for colour, _ in counts.most_common(colours)])
+    small = []
+    for frame in images:
+        found, where = np.unique(np.asarray(frame).reshape(-1, 3), axis=0, return_inverse=True)
+        nearest = ((found[:, None].astype(int) - palette) ** 2).sum(-1).argmin(-1)
+        small.append(Image.fromarray(nearest[where.ravel()].reshape(frame.height, frame.width).astype(np.uint8), "P"))
+        small[-1].putpalette(palette.ravel().tolist())
+    path = MEDIA / f"{name}.gif"
+    small[0].save(path, save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)
     said(path)
 
 
@@ -141,6 +168,33 @@ def the_loop() -> None:
     arrow(axes, (xs[4] + width / 2, y), (xs[0] + width / 2, y), "next update, with new prompts", (xs[2] + width / 2, 0.34),
           bend=-0.11)
     save(figure, "the_loop")
+
+
+def advantages_of_groups() -> None:
+    figure, axes = canvas(8.6, 4.7)
+    for x, title in ((1.45, "Rewards of a group"), (4.1, "Mean and deviation"), (6.95, "Advantage = (reward - mean) / std")):
+        axes.text(x, 4.42, title, ha="center", va="center", fontsize=10.5, fontweight="bold", color=INK)
+    for y, rewards, words in ((3.0, (1, 0, 0, 0), "one solved: it stands out"), (1.6, (1, 1, 1, 0), "one failed: it stands out"),
+                              (0.2, (0, 0, 0, 0), "a silent group: nothing to learn")):
+        spread = statistics.stdev(rewards)
+        axes.add_patch(Rectangle((0.15, y), 8.3, 1.2, facecolor="white" if spread else "#E9E7E0", edgecolor="#C8C5BB"))
+        for i, (reward, value) in enumerate(zip(rewards, group_advantages(rewards, len(rewards)), strict=True)):
+            colour = GREY if not spread else BLUE if reward else VERMILLION
+            axes.add_patch(Rectangle((0.4 + 0.55 * i, y + 0.5), 0.45, 0.45, facecolor=colour if reward else "white",
+                                     edgecolor=colour, linewidth=2))
+            axes.text(0.625 + 0.55 * i, y + 0.725, reward, ha="center", va="center", fontsize=12, fontweight="bold",
+                      color="white" if reward else colour)
+            x, zero, sign = 5.68 + 0.68 * i, y + 0.6, -1 if value < 0 else 1
+            axes.add_patch(Rectangle((x, zero), 0.5, 0.22 * value, facecolor=colour))
+            axes.text(x + 0.25, zero + 0.22 * value + 0.05 * sign, f"{value:+.2f}" if value else "0.00", ha="center",
+                      va="top" if value < 0 else "bottom", fontsize=9.5, fontweight="bold", color=colour)
+        axes.plot((5.6, 8.3), (y + 0.6, y + 0.6), color=INK, linewidth=1)
+        axes.text(1.45, y + 0.23, words, ha="center", va="center", fontsize=9.5, color=INK)
+        axes.text(4.1, y + 0.6, f"mean {statistics.mean(rewards):.2f}\nstd {spread:.2f}", ha="center", va="center", fontsize=11,
+                  color=INK, linespacing=1.6)
+        arrow(axes, (2.7, y + 0.6), (3.4, y + 0.6))
+        arrow(axes, (4.8, y + 0.6), (5.5, y + 0.6))
+    save(figure, "advantages_of_groups")
 
 
 # Pages
@@ -219,32 +273,100 @@ def sample_four() -> list[Episode]:
     return best[1]
 
 
+def four_frame(episodes: list[Episode], turn: int, told: int) -> Image.Image:
+    """One frame: four pages side by side at one turn (0: before the first), and below each its answer; ``told``: 1 with the
+    rewards, 2 with the advantages, too."""
+    rewards = [e.reward for e in episodes]
+    mean, spread = statistics.mean(rewards), statistics.stdev(rewards)
+    figure, row = plt.subplots(1, len(episodes), figsize=(9.0, 4.4), facecolor=CARD)
+    figure.subplots_adjust(left=0.02, right=0.98, top=0.85, bottom=0.35, wspace=0.09)
+    figure.text(0.5, 0.955, f"Four rollouts of one prompt: {' '.join(episodes[0].goal.split())}", ha="center", va="center",
+                fontsize=12, fontweight="bold", color=INK)
+    below = {0: f"turn {turn}" if turn else "one page and one prompt, sampled four times", 1: "the page pays each rollout",
+             2: f"advantage = (reward - mean) / std = (reward - {mean:.2f}) / {spread:.2f}"}[told]
+    figure.text(0.5, 0.035, below, ha="center", va="center", fontsize=10.5, color=INK)
+    for i, (axis, e, advantage) in enumerate(zip(row, episodes, group_advantages(rewards, len(rewards)), strict=True), 1):
+        now = e.turns[min(max(turn, 1), len(e.turns)) - 1]
+        over, colour = told or turn > len(e.turns), BLUE if e.solved else VERMILLION
+        page(axis, now.screenshot, now.box if turn else None, colour, 3.5 if over else 1)
+        axis.set_title(f"rollout {i}", fontsize=10, color=INK)
+        if turn:
+            answer = textwrap.wrap(" ".join(now.answer.split()), 23, max_lines=2, placeholder=" …")
+            lines = "\n".join(["action" if now.parsed.ok else now.parsed.kind, *answer])
+            axis.text(0.5, -0.05, lines.replace("$", r"\$"), transform=axis.transAxes, ha="center", va="top", fontsize=9,
+                      family="monospace", color=INK, linespacing=1.3)
+        words = f"reward {e.reward:g}" if over else ""
+        axis.text(0.5, -0.34, f"{words}\nadvantage {advantage:+.2f}" if told == 2 else words, transform=axis.transAxes,
+                  ha="center", va="top", fontsize=12, fontweight="bold", color=colour, linespacing=1.3)
+    return picture(figure)
+
+
 def four_rollouts() -> None:
     if not FOUR.exists():
         write_episodes(FOUR, sample_four())
     episodes = read_episodes(FOUR)
     with start_browser_server(workers=1) as server, server.client() as client:
         episodes = [replay(episode, client) for episode in episodes]
-    advantages = group_advantages([e.reward for e in episodes], len(episodes))
-    columns = max(len(e.turns) for e in episodes)
-    figure, grid = plt.subplots(len(episodes), columns + 1, figsize=(1.55 * columns + 2.0, 2.02 * len(episodes) + 0.75),
-                                width_ratios=[1] * columns + [1.1], facecolor=CARD, layout="constrained", squeeze=False)
-    for row, episode, advantage in zip(grid, episodes, advantages, strict=True):
-        colour = BLUE if episode.solved else VERMILLION
-        for i, axis in enumerate(row[:-1]):
-            if i >= len(episode.turns):
-                axis.axis("off")
-                continue
-            turn = episode.turns[i]
-            page(axis, turn.screenshot, turn.box, colour)
-            said_there = turn.parsed.action or f"{turn.parsed.kind}: {' '.join(turn.answer.split())}"
-            axis.set_xlabel(textwrap.shorten(said_there, 24, placeholder=" …"), fontsize=7.5)
-            axis.set_title(f"turn {i + 1}", fontsize=8)
-        row[-1].axis("off")
-        row[-1].text(0.08, 0.5, f"{episode.ended.replace('_', ' ')}\nreward {episode.reward:g}\nadvantage {advantage:+.2f}",
-                     transform=row[-1].transAxes, va="center", fontsize=10, color=colour, fontweight="bold", linespacing=1.6)
-    figure.suptitle(f"Four rollouts of one prompt: {' '.join(episodes[0].goal.split())}", fontsize=10)
-    save(figure, "four_rollouts", colours=128, dpi=95)
+    turns = max(len(e.turns) for e in episodes)
+    frames = [(four_frame(episodes, turn, 0), READING) for turn in range(turns + 1)]
+    frames += [(four_frame(episodes, turns, 1), READING), (four_frame(episodes, turns, 2), ENDING)]
+    save_gif(frames, "four_rollouts")
+
+
+# Browser control, turn by turn
+
+
+def control_frame(seen: Any, turn: int, reads: Any, answer: str, state: str) -> Image.Image:
+    """One frame: the page, beside it what the policy reads (text, or a picture and text), beside that its answer."""
+    figure, axes = canvas(9.6, 4.5)
+    inches = lambda x, y, width, height: figure.add_axes((x / 9.6, y / 4.5, width / 9.6, height / 4.5))  # noqa: E731
+    axes.text(4.8, 4.28, " ".join(seen.goal.split()), ha="center", va="center", fontsize=11.5, fontweight="bold", color=INK)
+    for x, width, title, colour in ((3.5, 3.5, STAGES[1][0], STAGE_COLOURS[1]), (7.3, 2.1, STAGES[2][0], STAGE_COLOURS[2])):
+        axes.add_patch(Rectangle((x, 0.5), width, 3.3, facecolor="white", edgecolor=colour, linewidth=2))
+        axes.text(x + width / 2, 3.97, title, ha="center", va="center", fontsize=10.5, color=INK)
+    axes.text(1.7, 3.97, "The page", ha="center", va="center", fontsize=10.5, color=INK)
+    box = next((e.box for e in seen.elements if f"'{e.bid}'" in answer), None)
+    page(inches(0.2, 0.65, 3.0, 3.0), seen.screenshot, box, PURPLE)
+    text, left, columns = reads, 3.6, 37
+    if not isinstance(reads, str):
+        shown, text, left, columns = inches(3.55, 0.55, 2.44, 3.2), reads[1]["text"], 6.05, 12
+        shown.imshow(reads[0]["image"], interpolation="lanczos")
+        shown.axis("off")
+    indent = "  " if columns > 12 else ""
+    lines = ["\n".join(textwrap.wrap(line, columns, subsequent_indent=indent)) for line in text.splitlines()]
+    axes.text(left, 3.65, "\n".join(lines), va="top", fontsize=9.5 if columns > 12 else 9, family="monospace", color=INK,
+              linespacing=1.5)
+    axes.text(8.35, 2.15, answer, ha="center", va="center", fontsize=11, family="monospace", fontweight="bold", color=INK)
+    arrow(axes, (3.2, 2.15), (3.5, 2.15))
+    arrow(axes, (7.0, 2.15), (7.3, 2.15))
+    axes.text(4.8, 0.24, f"turn {turn}{state}", ha="center", va="center", fontsize=11.5, fontweight="bold", color=INK)
+    return picture(figure)
+
+
+def control(name: str, task: str, seed: int, act: Callable[[Any, int], str], observation: str) -> None:
+    """An episode of a scripted policy as a GIF, two frames a turn; RuntimeError where it is not solved."""
+    from scripts.train_tools import content
+
+    frames, turn = [], 0
+    with start_browser_server(workers=1) as server, server.client(screenshot=True) as client:
+        seen = client.reset(task, seed)
+        while not seen.done:
+            before, reads, answer = seen, content(seen, rollout_config(task), observation, first=turn == 0), act(seen, turn)
+            seen, turn = client.step(answer), turn + 1
+            act_words = f"  |  {STAGES[3][0]}: " + ("the page says solved, reward 1" if seen.done else "the browser executes it")
+            frames.append((control_frame(before, turn, reads, "", ""), READING))
+            frames.append((control_frame(before, turn, reads, answer, act_words), ENDING if seen.done else LOOKING))
+    if seen.reward != 1:
+        raise RuntimeError(f"The script does not solve {task} with seed {seed} (ended: {seen.ended}).")
+    save_gif(frames, name)
+
+
+def browser_control_text() -> None:
+    control("browser_control_text", "login-user", 3, ORACLES["login-user"], "tree")
+
+
+def browser_control_marks() -> None:
+    control("browser_control_marks", "visual-addition", 3, lambda seen, turn: ADDITION[turn], "marks")
 
 
 # The trained policy at work
@@ -276,7 +398,7 @@ def gif_frame(goal: str, number: int, sides: dict[str, tuple], solved: dict[str,
                   family="monospace", color=colour, fontweight="bold" if verdict is not None else "normal")
         axis.text(0.5, -0.16, f"{solved[name]} of {number} solved" if number else "", transform=axis.transAxes, ha="center",
                   va="center", fontsize=10, color=INK)
-    return picture(figure, 128, 100).convert("RGB")
+    return picture(figure)
 
 
 def trained_policy() -> None:
@@ -303,22 +425,12 @@ def trained_policy() -> None:
                     solved[name] += bool(episode and episode.solved)
             shown = number if i == longest - 1 else number - 1
             images.append(gif_frame(pair[1].goal, shown, now, solved))
-            times.append(700 if i == 0 else 1200)
-    # One palette for all frames: a page that does not change then costs nothing. The colours of the verdicts are in it.
-    spread = images[2::3][:6]
-    sheet = Image.new("RGB", (images[0].width, images[0].height * len(spread)))
-    for i, frame in enumerate(spread):
-        sheet.paste(frame, (0, i * frame.height))
-    for i, colour in enumerate((BLUE, VERMILLION, PURPLE, INK, GREY)):
-        sheet.paste(colour, (60 * i, 0, 60 * i + 60, 60))
-    palette = sheet.quantize(64, dither=Image.Dither.NONE)
-    small = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in images]
-    path = MEDIA / "trained_policy.gif"
-    small[0].save(path, save_all=True, append_images=small[1:], duration=times, loop=0, optimize=True)
-    said(path)
+            times.append(GLANCE)
+    save_gif(list(zip(images, times, strict=True)), "trained_policy")
 
 
-PICTURES = {f.__name__: f for f in (components, colocated_vllm, the_loop, task_gallery, four_rollouts, trained_policy)}
+PICTURES = {f.__name__: f for f in (components, colocated_vllm, the_loop, browser_control_text, browser_control_marks,
+                                    four_rollouts, advantages_of_groups, trained_policy, task_gallery)}
 
 
 def main() -> int:

@@ -58,7 +58,8 @@ def picture(seen: Any, marks: bool = False) -> Any:
         if e.clickable and e.box:
             x, y, width, height = e.box
             draw.rectangle((x, y, x + width, y + height), outline="#D55E00")
-            draw.text((x + width + 1, y), e.bid, fill="#D55E00")
+            right = PAGE[2] - draw.textlength(e.bid) - 1  # at the page's edge a number stands on its element
+            draw.text((min(x + width + 1, right), y), e.bid, fill="#D55E00")
     return image
 
 
