@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from helpers.actions import parse_action
+from helpers.agents import play_agent
+from helpers.tasks import VALIDATION_SEEDS, rollout_config, specs
 
 
 def check(number: str, answer: Callable | None) -> None:
@@ -68,6 +70,49 @@ def _one_task(call: Callable) -> str:
     return "" if len(set(specs)) == 3 else "Different groups get different seeds."
 
 
+def _report(call: Callable) -> str:
+    results = []
+    for before, after, n in ((12, 85, 100), (0, 7, 250)):
+        rows = [{"n": n, "success": rate / 100, "low": (rate - i - 3) / 100, "high": (rate + i + 9) / 100}
+                for i, rate in enumerate((before, after))]
+        change = {"change": (after - before) / 100, "low": (after - before - 5) / 100, "high": (after - before + 4) / 100, "n": n}
+        results.append((call({"before": rows[0], "after": rows[1], "difference": change}), rows, change))
+    for text, rows, change in results:
+        said = [abs(int(number)) for number in re.findall(r"-?\d+", str(text))]
+        for name, row, keys in (("before", rows[0], ("success", "low", "high")), ("after", rows[1], ("success", "low", "high")),
+                                ("difference", change, ("change", "low", "high", "n"))):
+            wanted = [abs(round(row[key] if key == "n" else 100 * row[key])) for key in keys]
+            if missing := [key for key, number in zip(keys, wanted, strict=True) if number not in said]:
+                return f"{str(text)!r} does not give {name}: {', '.join(missing)} (in %, rounded) of {row}."
+    return ""
+
+
+def check_agent(number: str, agent: Callable[[Any, int], str | None], task: str, clients: Any, n: int = 20) -> None:
+    """Play ``n`` validation pages of ``task`` with a learner's agent, in real browsers. Prints "todo" where it answers nothing,
+    "ok" where nine of ten pages are solved, else "try again" with the first that is not. Never stops a notebook."""
+    config, answers = rollout_config(task), []
+
+    def act(seen: Any, turn: int) -> str:
+        answers.append(agent(seen, turn))
+        return str(answers[-1])
+
+    try:
+        episodes = play_agent(act, specs(task, VALIDATION_SEEDS, n), clients, config.max_turns)
+    except (Exception, SystemExit) as error:
+        print(f"Exercise {number}: try again. {type(error).__name__}: {error}")
+        return
+    failed = [e for e in episodes if not e.solved]
+    said = f"{n - len(failed)} of {n} validation pages of {task} solved"
+    if all(answer is None for answer in answers):
+        print(f"Exercise {number}: todo")
+    elif len(failed) <= n // 10:
+        print(f"Exercise {number}: ok. {said}")
+    else:
+        e = failed[0]
+        did = ", ".join(f"{turn.answer} {turn.error}".strip() for turn in e.turns)
+        print(f"Exercise {number}: try again. {said}. Seed {e.seed}: {e.goal} It did: {did}. Ended: {e.ended}.")
+
+
 _FIND = page("", "13 checkbox Yes", "14 button yes", "15 button Yes", "16 button No").elements
 _BOXES = ("18 checkbox JE4O", "21 checkbox 1lA", "23 checkbox Qd", "24 button Submit")
 _GOAL = "Select 1lA, Qd and click Submit."
@@ -95,4 +140,5 @@ CHECKS: dict[str, Callable[[Callable], str]] = {
     "6.1": compare((576, 1536, 16, 33792), (10, 10, 1, 20), (64, 32, 4, 384)),
     "6.2": compare((["q_proj", "w1"], {"q_proj", "k_proj"}, ["w1"]), (["q_proj"], {"q_proj"}, []),
                    (["w2", "w1"], set(), ["w1", "w2"])),
+    "6.4": _report,
 }

@@ -168,7 +168,10 @@ def predict(profile: Profile, lora: bool = False) -> dict[str, float]:
 
 
 def check_fits(profile: Profile, lora: bool = False) -> dict[str, float]:
-    """`predict`, and a `ProfileError` where the prediction exceeds the machine's memory."""
+    """`predict`, and a `ProfileError` where the prediction exceeds the machine's memory, or where fp16 would be trained: its
+    range is too small for gradients without loss scaling, so a GPU without bf16 (a T4) trains in fp32."""
+    if profile.dtype not in ("float32", "bfloat16"):
+        raise ProfileError(f"COURSE_DTYPE={profile.dtype} cannot be trained: use float32, or bfloat16 on a GPU that has it.")
     prediction = predict(profile, lora)
     if prediction["memory_gb"] > profile.memory_gb:
         raise ProfileError(f"{profile.policy} needs about {prediction['memory_gb']:.1f} GB and this machine has "

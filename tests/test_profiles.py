@@ -66,8 +66,15 @@ def test_too_little_memory_is_refused_before_the_run(cpu):
     assert check_fits(profile) == predict(profile)
     with pytest.raises(ProfileError, match=r"needs about \d+\.\d GB and this machine has 2\.0 GB: set COURSE_POLICY"):
         check_fits(replace(profile, memory_gb=2.0))
+    with pytest.raises(ProfileError, match="COURSE_DTYPE=float16 cannot be trained: use float32"):
+        check_fits(replace(profile, dtype="float16"))
     assert predict(profile, lora=True)["memory_gb"] < predict(profile)["memory_gb"]
     assert predict(replace(profile, updates=600))["minutes"] > predict(profile)["minutes"]
+
+
+def test_a_gpu_without_bf16_trains_in_fp32_and_fits():
+    t4 = PROFILES["t4"]
+    assert t4.dtype == "float32" and check_fits(t4)["memory_gb"] < 15
 
 
 def test_setup_says_what_it_found(cpu, capsys):
