@@ -154,9 +154,9 @@ def execute(path: Path, cell_timeout: int, log: Path):
 
 
 def save_run(notebook, outcome: Outcome, source: Path, folder: Path) -> None:
-    """Write the executed notebook and its HTML. Pictures go into the HTML; the notebook's links lead one level up."""
-    exporter = HTMLExporter(embed_images=True)
-    page, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(source.parent), "name": outcome.title}})
+    """Write the executed notebook and its HTML. The notebook's links lead one level up. (nbconvert's ``embed_images`` would
+    unfold the solutions: it closes each ``<details>`` before the code in it.)"""
+    page, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"path": str(source.parent), "name": outcome.title}})
     (folder / f"{outcome.name}.html").write_text(page, encoding="utf-8")
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

@@ -207,7 +207,8 @@ def test_targets_are_the_commands_of_the_readme():
 
 
 def write_notebook(path: Path, title: str, *sources: str) -> bytes:
-    cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n[the actions](../helpers/actions.py)")]
+    fold = "<details><summary>Solution</summary>\n\n```python\nfolded = 1\n```\n</details>\n\nNot folded."
+    cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n[the actions](../helpers/actions.py)\n\n{fold}")]
     for source in sources:
         cells += [nbformat.v4.new_markdown_cell("And then:"), nbformat.v4.new_code_cell(source)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
@@ -241,7 +242,10 @@ def test_course_runs_all_and_reports_what_failed(three_notebooks):
     assert {f"{p.stem}{end}" for p in paths for end in (".ipynb", ".html")} | {"index.html"} <= {p.name for p in made.iterdir()}
     page = (made / "index.html").read_text()
     assert "2. It raises" in page and "no such task: klick" in page and 'href="01_works.html"' in page
-    assert "0.42 [0.33, 0.51]" in (made / "01_works.html").read_text()
+    works = (made / "01_works.html").read_text()
+    assert "0.42 [0.33, 0.51]" in works
+    folded = works.partition("<details>")[2].partition("</details>")[0]
+    assert "Solution" in folded and "folded" in folded and "Not folded" not in folded
     executed = nbformat.read(made / "01_works.ipynb", as_version=4)
     assert "(../../helpers/actions.py)" in executed.cells[0].source
     assert [path.read_bytes() for path in paths] == before  # what is committed stays as it is
