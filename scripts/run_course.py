@@ -156,6 +156,9 @@ def execute(path: Path, cell_timeout: int, log: Path):
 def save_run(notebook, outcome: Outcome, source: Path, folder: Path) -> None:
     """Write the executed notebook and its HTML. The notebook's links lead one level up. (nbconvert's ``embed_images`` would
     unfold the solutions: it closes each ``<details>`` before the code in it.)"""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):  # the widget's kernel is gone: the sentence in its place is shown
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     page, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"path": str(source.parent), "name": outcome.title}})
     (folder / f"{outcome.name}.html").write_text(page, encoding="utf-8")
     for cell in notebook.cells:

@@ -223,7 +223,8 @@ def three_notebooks(tmp_path):
     paths = [folder / name for name in ("01_works.ipynb", "02_raises.ipynb", "03_dies.ipynb")]
     before = [
         write_notebook(paths[0], "1. It works", "import helpers, sys\nfor i in range(9): print(end=f'\\r{i} of 9')\nprint()",
-                       "print('Result: 0.42 [0.33, 0.51], n = 100')\nsys.prefix"),
+                       "print('Result: 0.42 [0.33, 0.51], n = 100')\nfrom ipywidgets import Label\n"
+                       "from widgets.live import show_live\nshow_live(Label(), 'Run this notebook.')\nsys.prefix"),
         write_notebook(paths[1], "2. It raises", "1", "raise ValueError('no such task: klick')", "2"),
         write_notebook(paths[2], "3. It dies", "import os; os._exit(3)", "2")]
     return tmp_path, paths, before
@@ -243,7 +244,7 @@ def test_course_runs_all_and_reports_what_failed(three_notebooks):
     page = (made / "index.html").read_text()
     assert "2. It raises" in page and "no such task: klick" in page and 'href="01_works.html"' in page
     works = (made / "01_works.html").read_text()
-    assert "0.42 [0.33, 0.51]" in works
+    assert "0.42 [0.33, 0.51]" in works and "<em>Run this notebook.</em>" in works
     folded = works.partition("<details>")[2].partition("</details>")[0]
     assert "Solution" in folded and "folded" in folded and "Not folded" not in folded
     executed = nbformat.read(made / "01_works.ipynb", as_version=4)
