@@ -13,19 +13,25 @@ from helpers.tasks import VALIDATION_SEEDS, rollout_config, specs
 
 def check(number: str, answer: Callable | None) -> None:
     """Print "todo" where ``answer`` only ever returns None, "try again" with the case that fails, or "ok"."""
+    _judge(number, answer, lambda call: (CHECKS[number](call), ""))
+
+
+def _judge(number: str, answer: Callable | None, find: Callable[[Callable], tuple[str, str]]) -> None:
+    """``find`` gets a function that calls ``answer``, and returns what is wrong (or an empty string) and a remark for "ok"."""
     results: list[Any] = []
+    remark = ""
 
     def call(*arguments: Any) -> Any:
         results.append(answer(*copy.deepcopy(arguments)))
         return results[-1]
 
     try:
-        problem = CHECKS[number](call) if answer is not None else ""
+        problem, remark = find(call) if answer is not None else ("", "")
     except (Exception, SystemExit) as error:  # whatever a learner's function does, the notebook runs on
         results.append(error)
         problem = f"{type(error).__name__}: {error}"
     todo = all(result is None for result in results)
-    print(f"Exercise {number}: " + ("todo" if todo else f"try again. {problem}" if problem else "ok"))
+    print(f"Exercise {number}: " + ("todo" if todo else f"try again. {problem}" if problem else f"ok{remark}"))
 
 
 def compare(*cases: tuple) -> Callable[[Callable], str]:
@@ -59,15 +65,15 @@ def _worked_example(call: Callable) -> str:
 
 
 def _one_task(call: Callable) -> str:
-    specs = [(spec.task, spec.seed) for spec in call("click-tab", range(40, 60), 3, 2) or []]
-    if len(specs) != 6:
-        return f"3 groups of 2 are 6 episodes, not {len(specs)}."
-    groups = [specs[i:i + 2] for i in range(0, 6, 2)]
+    made = [(spec.task, spec.seed) for spec in call("click-tab", range(40, 60), 3, 2) or []]
+    if len(made) != 6:
+        return f"3 groups of 2 are 6 episodes, not {len(made)}."
+    groups = [made[i:i + 2] for i in range(0, 6, 2)]
     if any(a != b for a, b in groups):
-        return f"The members of a group share task and seed and stand side by side: {specs}."
-    if {seed for _, seed in specs} - set(range(40, 60)) or {task for task, _ in specs} != {"click-tab"}:
-        return f"The task and the seeds are those that were given: {specs}."
-    return "" if len(set(specs)) == 3 else "Different groups get different seeds."
+        return f"The members of a group share task and seed and stand side by side: {made}."
+    if {seed for _, seed in made} - set(range(40, 60)) or {task for task, _ in made} != {"click-tab"}:
+        return f"The task and the seeds are those that were given: {made}."
+    return "" if len(set(made)) == 3 else "Different groups get different seeds."
 
 
 def _report(call: Callable) -> str:
@@ -90,27 +96,19 @@ def _report(call: Callable) -> str:
 def check_agent(number: str, agent: Callable[[Any, int], str | None], task: str, clients: Any, n: int = 20) -> None:
     """Play ``n`` validation pages of ``task`` with a learner's agent, in real browsers. Prints "todo" where it answers nothing,
     "ok" where nine of ten pages are solved, else "try again" with the first that is not. Never stops a notebook."""
-    config, answers = rollout_config(task), []
 
-    def act(seen: Any, turn: int) -> str:
-        answers.append(agent(seen, turn))
-        return str(answers[-1])
-
-    try:
-        episodes = play_agent(act, specs(task, VALIDATION_SEEDS, n), clients, config.max_turns)
-    except (Exception, SystemExit) as error:
-        print(f"Exercise {number}: try again. {type(error).__name__}: {error}")
-        return
-    failed = [e for e in episodes if not e.solved]
-    said = f"{n - len(failed)} of {n} validation pages of {task} solved"
-    if all(answer is None for answer in answers):
-        print(f"Exercise {number}: todo")
-    elif len(failed) <= n // 10:
-        print(f"Exercise {number}: ok. {said}")
-    else:
+    def find(call: Callable) -> tuple[str, str]:
+        episodes = play_agent(lambda seen, turn: str(call(seen, turn)), specs(task, VALIDATION_SEEDS, n), clients,
+                              rollout_config(task).max_turns)
+        failed = [e for e in episodes if not e.solved]
+        said = f"{n - len(failed)} of {n} validation pages of {task} solved"
+        if len(failed) <= n // 10:
+            return "", f". {said}"
         e = failed[0]
         did = ", ".join(f"{turn.answer} {turn.error}".strip() for turn in e.turns)
-        print(f"Exercise {number}: try again. {said}. Seed {e.seed}: {e.goal} It did: {did}. Ended: {e.ended}.")
+        return f"{said}. Seed {e.seed}: {e.goal} It did: {did}. Ended: {e.ended}.", ""
+
+    _judge(number, agent, find)
 
 
 _FIND = page("", "13 checkbox Yes", "14 button yes", "15 button Yes", "16 button No").elements

@@ -96,6 +96,13 @@ def train(profile: Profile, folder: Path | str, lora: bool = False, resume: bool
     return save_result(folder, trainer, profile, first, after, times, lora)
 
 
+def chosen_profile(options: argparse.Namespace) -> Profile:
+    """The profile of this machine with the command's --policy, --task, --updates and --seed; raises `ProfileError`."""
+    chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
+    profile = replace(get_profile(), **chosen)
+    return replace(profile, task=read_tasks(profile.task))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.train", description="Train a policy on browser tasks with GRPO.")
@@ -110,9 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", default="runs/train", help="folder for metrics, checkpoints and the policy")
     options = parser.parse_args(arguments)
     try:
-        chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
-        profile = replace(get_profile(), **chosen)
-        profile = replace(profile, task=read_tasks(profile.task))
+        profile = chosen_profile(options)
         result = train(profile, options.output, options.lora, options.resume, not options.no_before,
                        read_tasks(options.test) if options.test else "")
     except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:

@@ -25,7 +25,7 @@ from helpers.browser import BrowserServerError
 from helpers.episodes import Episode, Turn
 from helpers.generation import prepare_vllm
 from helpers.policies import POLICIES, PolicyError, load_policy, policy_path, quiet_transformers
-from helpers.profiles import Profile, ProfileError, get_profile
+from helpers.profiles import Profile, ProfileError
 from helpers.prompts import observation_text, page_lines
 from helpers.rollouts import EpisodeSpec, RolloutConfig
 from helpers.training import (
@@ -38,7 +38,7 @@ from helpers.training import (
     training_specs,
     vllm_in_precision,
 )
-from scripts.train import open_browsers, read_tasks
+from scripts.train import chosen_profile, open_browsers
 
 OBSERVATIONS = ("tree", "screenshot", "both", "marks")
 PAGE = (0, 0, 160, 210)  # where a task draws; the rest of the screenshot is grey
@@ -338,9 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", default="runs/tools")
     options = parser.parse_args(arguments)
     try:
-        chosen = {k: getattr(options, k) for k in ("policy", "task", "updates", "seed") if getattr(options, k) is not None}
-        profile = replace(get_profile(), **chosen)
-        profile = replace(profile, task=read_tasks(profile.task))
+        profile = chosen_profile(options)
         model, processing_class = load_with_processor(profile.policy, profile)
         begin = time.monotonic()
         with open_browsers(replace(profile, clients=profile.batch)) as clients:

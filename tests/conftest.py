@@ -64,6 +64,15 @@ def recomputed_logprobs(model, ids):
     return [0.0, *logprobs.gather(1, torch.tensor(ids[1:], device=model.device)[:, None])[:, 0].tolist()]
 
 
+def largest_gap(model, episode):
+    """Between sampled and recomputed logprobs, over the policy's tokens of an episode."""
+    from helpers.episodes import POLICY
+
+    ledger = episode.ledger
+    again = recomputed_logprobs(model, ledger.ids)
+    return max(abs(a - b) for a, b, who in zip(again, ledger.logprobs, ledger.owner, strict=True) if who == POLICY)
+
+
 @pytest.fixture
 def tiny_trainer(policy, tmp_path):
     """A function that makes a trainer around a two-layer Llama with random weights."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import recomputed_logprobs
+from conftest import largest_gap
 
 from helpers.browser import BrowserObservation
 from helpers.episodes import ENVIRONMENT, POLICY, PROMPT, Ledger, RolloutError, check_rollout, read_episodes, write_episodes
@@ -17,13 +17,6 @@ from helpers.tasks import VALIDATION_SEEDS, rollout_config, specs
 
 ROOT = Path(__file__).resolve().parent.parent
 TASKS = ("enter-text", "click-option")
-
-
-def largest_gap(model, episode):
-    """Between sampled and recomputed logprobs, over the policy's tokens of an episode."""
-    ledger = episode.ledger
-    again = recomputed_logprobs(model, ledger.ids)
-    return max(abs(a - b) for a, b, who in zip(again, ledger.logprobs, ledger.owner, strict=True) if who == POLICY)
 
 
 class Watched:
