@@ -5,6 +5,7 @@ without a model hub; every other policy comes from the Hub.
 """
 
 import contextlib
+import hashlib
 import importlib.util
 import io
 import os
@@ -104,8 +105,23 @@ def _convert(gguf: Path, target: Path) -> None:
     model = LlamaForCausalLM(config)
     model.load_state_dict(quantised.state_dict())
     model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
+    _save(model, tokenizer, target)
+
+
+def _merge(adapter: Path, target: Path) -> None:
+    """Write a policy that was trained with LoRA as whole weights: vLLM reads no folder that holds an adapter alone."""
+    from peft import PeftConfig, PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    quiet_transformers()
+    base = AutoModelForCausalLM.from_pretrained(PeftConfig.from_pretrained(adapter).base_model_name_or_path, dtype="float32")
+    _save(PeftModel.from_pretrained(base, adapter).merge_and_unload(), AutoTokenizer.from_pretrained(adapter), target)
+
+
+def _save(model: Any, tokenizer: Any, target: Path) -> None:
+    """Write a folder that is whole or not there: an interrupted conversion leaves nothing."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=target.parent))  # renamed when whole, so an interrupted conversion leaves nothing
+    scratch = Path(tempfile.mkdtemp(dir=target.parent))
     model.save_pretrained(scratch)
     tokenizer.save_pretrained(scratch)
     try:
@@ -117,10 +133,20 @@ def _convert(gguf: Path, target: Path) -> None:
 def policy_path(name: str) -> str:
     """The folder or Hub id of a policy: a name of `POLICIES`, a folder with saved weights, or any Hub id ("owner/name").
 
-    Raises `PolicyError` for a name that is none of these.
+    A folder with a LoRA adapter becomes whole weights in a folder of the cache. Raises `PolicyError` for a name that is none of
+    these.
     """
     if Path(name).is_dir():
-        return str(Path(name).resolve())
+        folder = Path(name).resolve()
+        if not (adapter := folder / "adapter_model.safetensors").exists():
+            return str(folder)
+        target = cache_dir() / "policies" / f"merged-{hashlib.sha256(adapter.read_bytes()).hexdigest()[:16]}"
+        try:
+            target.exists() or _merge(folder, target)
+        except (OSError, ValueError) as error:
+            raise PolicyError(f"The adapter in {name!r} does not go with the weights that its adapter_config.json names: correct "
+                              f"the name, or train again ({str(error).splitlines()[0][:150]}).") from error
+        return str(target)
     if name not in POLICIES:
         if name.count("/") == 1 and not name.startswith((".", "/")):
             return name

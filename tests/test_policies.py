@@ -1,5 +1,7 @@
 """Policies by name, and LoRA on every linear module of each family."""
 
+import shutil
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, Lfm2Config, LlamaConfig
@@ -60,6 +62,36 @@ def test_an_unknown_policy_is_named_with_those_that_exist(name):
 def test_a_folder_and_a_hub_id_are_policies(tmp_path):
     assert policy_path(str(tmp_path)) == str(tmp_path.resolve())
     assert policy_path("owner/name") == "owner/name"
+
+
+def test_a_policy_trained_with_lora_is_whole_weights_that_answer_alike(tmp_path, monkeypatch, policy):
+    """As `save_result` leaves it: an adapter and a tokenizer. Other weights in the same folder are another policy."""
+    from peft import LoraConfig, get_peft_model
+
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
+    base, folder = tmp_path / "base", tmp_path / "policy"
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(LLAMA).save_pretrained(base)
+    ids, paths = torch.arange(10)[None], set()
+    for scale in (0.5, 1.0):
+        model = AutoModelForCausalLM.from_pretrained(base)
+        wrapped = get_peft_model(model, LoraConfig(r=2, target_modules=list(LORA_TARGETS["llama"]), task_type="CAUSAL_LM"))
+        for name, weight in wrapped.named_parameters():
+            torch.nn.init.normal_(weight, std=scale) if "lora_B" in name else None
+        wrapped.save_pretrained(folder)
+        policy.tokenizer.save_pretrained(folder)
+        loaded = load_policy(str(folder))
+        with torch.inference_mode():
+            plain = AutoModelForCausalLM.from_pretrained(base)
+            there, here, untrained = (m.eval()(ids).logits for m in (wrapped, loaded.model, plain))
+        assert torch.allclose(there, here, atol=1e-5) and not torch.allclose(there, untrained, atol=1e-2)
+        assert not any("lora" in name for name, _ in loaded.model.named_modules())
+        paths.add(loaded.path)
+    assert len(paths) == 2
+    shutil.rmtree(base)
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "elsewhere"))
+    with pytest.raises(PolicyError, match="does not go with the weights"):
+        load_policy(str(folder))
 
 
 def test_an_unknown_family_is_named():
