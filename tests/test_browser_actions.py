@@ -116,3 +116,24 @@ def test_an_action_outside_the_set_is_not_executed(env):
         after = env.step(answer)
         assert after.last_action_error and after.error == parse_action(answer).reason
         assert (after.axtree_txt, after.done, after.reward) == (before.axtree_txt, False, 0.0)
+
+
+def middle_is_under(one, other):
+    (x, y, w, h), (left, top, width, height) = one.box, other.box
+    return left < x + w / 2 < left + width and top < y + h / 2 < top + height
+
+
+def test_a_button_under_another_is_refused_with_the_reason_and_the_page_goes_on(env):
+    """What lies on top takes the click in a real browser too; nobody may be paid or punished for guessing where."""
+    found = {}
+    for seed in range(60):
+        one, two = (e for e in env.reset("click-test-2", seed).elements if e.role == "button")
+        found[middle_is_under(one, two)] = seed  # whether the wanted one lies under the other
+        if len(found) == 2:
+            break
+    one, two = (e for e in env.reset("click-test-2", found[True]).elements if e.role == "button")
+    refused = env.step(format_action("click", one.bid))
+    assert "intercepts pointer events" in refused.error and not refused.done
+    assert env.step(format_action("click", two.bid)).ended == "failed"
+    one = next(e for e in env.reset("click-test-2", found[False]).elements if e.role == "button")
+    assert env.step(format_action("click", one.bid)).ended == "solved"

@@ -86,6 +86,17 @@
     const element = root.activeElement;
     return element && element.shadowRoot ? focused(element.shadowRoot) : element;
   };
+  // Whether a click is bound to be refused, so that nobody needs to wait half a second for it: the element is not drawn, or another
+  // one lies over its middle, and there is nothing to scroll. The page's clock stands still, so it will stay like that.
+  const blocked = e => {
+    const box = e.getBoundingClientRect();
+    if (!box.width || !box.height) return true;
+    for (let a = e.parentElement; a; a = a.parentElement)
+      if ((a === document.scrollingElement || getComputedStyle(a).overflow !== "visible")
+          && (a.scrollHeight > a.clientHeight || a.scrollWidth > a.clientWidth)) return false;
+    const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return Boolean(top) && !e.contains(top) && !top.closest("label");
+  };
   // As after loading: no timer, no bid, every field as the page wrote it, nothing focused, and Tab starts from the top.
   const restart = () => {
     timers.clear();
@@ -106,7 +117,7 @@
     top.focus(); top.blur(); top.remove();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, restart,
+    advance, blocked, restart,
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,
