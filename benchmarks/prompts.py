@@ -1,7 +1,8 @@
 """How long the prompts are, task by task, and what a shorter observation costs.
 
     python -m benchmarks.prompts                         tokens per task, and a script that reads only what the prompt shows
-    python -m benchmarks.prompts --policy runs/x/policy  the same, and the policy with each kind of prompt (greedy)
+    python -m benchmarks.prompts --policy runs/x/policy --task click-button   the same, and on this task the policy that learned
+                                                         it, with each kind of prompt (greedy, 200 pages)
     python -m benchmarks.prompts --record                written to recordings/prompts/result.json too
 
 Four prompts, longest first: BrowserGym's whole tree; one line per element with the texts around them; one line per element only;
@@ -57,16 +58,18 @@ def reader(free_text: bool):
 
 
 def measure(task: str, n: int, clients, tokenizer, generator) -> dict:
-    """Tokens of each prompt (median, 95th percentile), the script's success, and the policy's where there is a generator."""
+    """Tokens of each prompt (median, 95th percentile), the script's success, and the policy's on 200 pages where there is a
+    generator."""
     seen, configs = [], variants(task)
     for i, spec in enumerate(specs(task, VALIDATION_SEEDS, n)):
         seen.append(clients[i % len(clients)].reset(spec.task, spec.seed))
-    row: dict = {"tokens": {}, "script": {}, "policy": {}}
+    usual = "lines and texts" if rollout_config(task).prompt.free_text else "lines"
+    row: dict = {"usual": usual, "tokens": {}, "script": {}, "policy": {}}
     for name, config in configs.items():
         lengths = sorted(tokens(tokenizer, page, name, config) for page in seen)
         row["tokens"][name] = [statistics.median(lengths), lengths[min(n - 1, round(0.95 * n))]]
         if generator and name != "tree":
-            played = evaluate(name, task, n, clients, generator, tokenizer,
+            played = evaluate(name, task, 200, clients, generator, tokenizer,
                               rollout_config(task, prompt=config, temperature=0.0), VALIDATION_SEEDS)
             row["policy"][name] = played.summary()
     turns = rollout_config(task).max_turns
@@ -83,9 +86,9 @@ def show(result: dict) -> None:
     for task, row in rows.items():
         print(f"{task:34}" + "".join(f"{f'{median:.0f} / {high}':>20}" for median, high in row["tokens"].values()))
     for who in ("script", "policy"):
-        if first[who]:
-            print(f"\n{f'solved by the {who}':34}" + "".join(f"{name:>20}" for name in first[who]))
-            for task, row in rows.items():
+        if asked := {task: row for task, row in rows.items() if row[who]}:
+            print(f"\n{f'solved by the {who}':34}" + "".join(f"{name:>20}" for name in next(iter(asked.values()))[who]))
+            for task, row in asked.items():
                 cells = [(v["successes"], v["n"]) if who == "policy" else v for v in row[who].values()]
                 print(f"{task:34}" + "".join(f"{f'{k} of {n}':>20}" for k, n in cells))
 
@@ -93,6 +96,7 @@ def show(result: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policy", help="a folder or a name: evaluate it with each prompt too")
+    parser.add_argument("--task", default="", help="with --policy: the tasks that it learned, with commas")
     parser.add_argument("--n", type=int, default=40, help="pages per task")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
@@ -101,10 +105,11 @@ def main() -> None:
                             (load_policy(profile.policy, weights=False).tokenizer, None))
     with start_browser_server() as server:
         clients = server.clients(8)
-        rows = {task: measure(task, options.n, clients, tokenizer, generator) for task in TASKS}
+        learned = options.task.split(",")
+        rows = {task: measure(task, options.n, clients, tokenizer, generator if task in learned else None) for task in TASKS}
     result = {"n": options.n, "tasks": rows}
     if options.record:
-        record("prompts", result, options=f"--policy {options.policy}" if options.policy else "")
+        record("prompts", result, options=f"--policy {options.policy} --task {options.task}" if options.policy else "")
     show(result)
 
 

@@ -44,10 +44,12 @@ def standalone(name: str, profile):
 
 
 def play_policy(name: str, tasks: str, n: int, clients, profile, temperature: float, taught: str) -> Evaluation:
-    """A policy on the test pages; ``taught``: the tasks whose common prompt it reads."""
+    """A policy on the test pages; ``taught``: the tasks whose common prompt it reads; "own": each task's own prompt."""
     tokenizer, generator = standalone(name, profile)
-    return evaluate(name, tasks, n, clients, generator, tokenizer, test_config(tasks, taught, profile, temperature),
-                    progress=lambda done, of: print(f"\r{done} of {of} episodes", end="", flush=True))
+    rounds = [(task, task) for task in tasks.split(",")] if taught == "own" else [(tasks, taught)]
+    return Evaluation(name, [episode for part, prompt in rounds for episode in evaluate(
+        name, part, n, clients, generator, tokenizer, test_config(part, prompt, profile, temperature),
+        progress=lambda done, of, part=part: print(f"\r{part}: {done} of {of} episodes", end="", flush=True)).episodes])
 
 
 def show(result: Evaluation) -> None:
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="suite", help="tasks with commas; suite and unseen: the course's own lists")
-    parser.add_argument("--taught", default="", help="the tasks that the policy was trained on, where they are others")
+    parser.add_argument("--taught", default="", help="the tasks that the policy was trained on, where they are others; "
+                        "own: each task with its own prompt")
     parser.add_argument("--n", type=int, default=200, help="episodes per task")
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
@@ -83,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             clients = server.clients(min(32, profile.clients))
             result = (play_baseline(options.agent, tasks, options.n, clients) if options.agent else
                       play_policy(options.policy or profile.policy, tasks, options.n, clients, profile, options.temperature,
-                                  read_tasks(options.taught) if options.taught else tasks))
+                                  "own" if options.taught == "own" else read_tasks(options.taught or tasks)))
     except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -5,8 +5,8 @@
 
 A block is ``<!-- begin NAME --> ... <!-- end -->``. What it holds comes from
 recordings/<run>/result.json (`scripts.train`), recordings/course/times.json (the times.json of a ``make course``),
-recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, the results of the benchmarks of the environment
-(recordings/environment, parity, faults, soak), and `helpers.profiles`.
+recordings/baselines/result.json, recordings/four_rollouts/episodes.jsonl, the results of the benchmarks
+(recordings/environment, parity, faults, soak, rollouts, training, prompts), and `helpers.profiles`.
 """
 
 import argparse
@@ -45,7 +45,8 @@ WORDS = {
     "agent": ("Baseline", "基线"), "solved": ("Solved", "成功率"), "random": ("random clicks", "随机点击"),
     "first_button": ("always the first button", "总是点第一个按钮"), "text_match": ("scripted: text match", "脚本：文本匹配"),
     "untrained": ("SmolLM2-135M, untrained", "未训练的 SmolLM2-135M"),
-    "untrained-sampled": ("untrained, sampled", "未训练，采样"),
+    "untrained-own": ("untrained, each task's own prompt", "未训练，各任务自己的提示"),
+    "untrained-sampled": ("the same, sampled", "同前，采样"),
     "no baselines": ("*No baseline is recorded yet.*", "*尚无记录的基线。*"),
     "total": ("All of it: {total} min in one `make course` after installation, on {machine}.",
               "合计：安装之后一次 `make course` 用时 {total} 分钟，机器为 {machine}。"),
@@ -71,9 +72,9 @@ WORDS = {
     "both": ("both", "两者"), "marks": ("screenshot with marks", "带标记的截图"),
     "of the picture": ("of them the picture", "其中图像"), "reset ms": ("Reset (ms)", "重置（毫秒）"),
     "encode ms": ("Encode (ms)", "编码（毫秒）"),
-    "observations": ("{picture_task}, medians of ten resets, encoded for a Qwen3-VL; a reset with a picture opens a fresh page, "
-                     "one without may use the last page again.",
-                     "{picture_task}，十次重置的中位数，按 Qwen3-VL 编码；带图的重置打开新页面，不带图的可以继续用上一个页面。"),
+    "observations": ("{picture_task}, medians of ten resets, encoded for a Qwen3-VL; a reset with a picture loads the page anew, "
+                     "one without may go on with the page as it stands.",
+                     "{picture_task}，十次重置的中位数，按 Qwen3-VL 编码；带图的重置重新加载页面，不带图的可以直接接着用。"),
     "no suite": ("*Not recorded yet.*", "*尚无记录。*"),
     "tier": ("Tier", "级"), "oracle": ("scripted: oracle", "脚本：标准解"),
     "warm-up": ("after the warm-up", "监督预热之后"), "grpo": ("after GRPO", "GRPO 之后"),
@@ -81,6 +82,36 @@ WORDS = {
     "mean unseen": ("**mean, {n} tasks never trained on**", "**均值，{n} 个从未训练的任务**"),
     "suite": ("Solved on test pages, n = {n} for each task (another n is named in the column's head); means with 95 % "
               "intervals. Made by:", "测试页面上的成功率，每个任务 n = {n}（不同时在表头注明）；均值附 95 % 区间。所用命令："),
+    "loop": ("Loop", "循环"), "per second": ("Episodes per second", "每秒回合数"), "turns": ("Turns", "步数"),
+    "generation": ("Time in generation", "生成所占时间"), "one at a time": ("stock, one at a time", "BrowserGym，逐个进行"),
+    "warm": ("this environment, one at a time", "本课程的环境，逐个进行"),
+    "batched": ("this environment, {n} at once", "本课程的环境，{n} 个同时"),
+    "rollouts": ("Same policy, same pages, same engine ({generator}) on {cores} cores, temperature 1. Made by "
+                 "`python -m benchmarks.rollouts --record`.",
+                 "同样的策略、页面和引擎（{generator}），{cores} 核，温度为 1。"
+                 "所用命令：`python -m benchmarks.rollouts --record`。"),
+    "variant": ("Update of {n} episodes", "一次 {n} 个回合的更新"), "all": ("Seconds", "秒"), "decode": ("decode", "解码"),
+    "prefill": ("prefill", "预填充"), "logprobs": ("logprobs", "对数概率"), "forward": ("forward", "前向"),
+    "backward": ("backward", "反向"), "sync": ("sync", "同步权重"), "other": ("other", "其他"), "browser": ("browser", "浏览器"),
+    "as in the course": ("as in the course", "课程中的做法"),
+    "each prompt computed per rollout": ("each prompt computed for each rollout", "每条轨迹各算一遍提示"),
+    "transformers generates": ("transformers generates, not vLLM", "由 transformers 而不是 vLLM 生成"),
+    "bf16 weights": ("weights in bf16", "权重用 bf16"),
+    "updates of": ("Mean of {updates} updates of {task} on {cores} cores, seconds in each part. Made by "
+                   "`python -m benchmarks.training --record`.",
+                   "{task} 在 {cores} 核上 {updates} 次更新的均值，各部分的秒数。"
+                   "所用命令：`python -m benchmarks.training --record`。"),
+    "prompt:tree": ("whole tree", "整棵树"), "prompt:lines and texts": ("lines and texts", "元素行和文字"),
+    "prompt:lines": ("lines", "元素行"), "prompt:lines, no examples": ("lines, no examples", "元素行，无示例"),
+    "script reads": ("script on: {name}", "脚本读：{name}"), "whole observation": ("whole observation", "整个观测"),
+    "prompts": ("Tokens of an episode's first prompt, median / 95th percentile, and the success of the text-match script when "
+                "it reads the whole observation or the prompt alone; n = {n} validation pages a task. Made by `{command}`.",
+                "一个回合首个提示的词元数，中位数 / 95 % 分位数；以及文本匹配脚本读整个观测或只读提示时的成功率；"
+                "每个任务 n = {n} 个验证页面。所用命令：`{command}`。"),
+    "policy reads": ("With the prompt that it was trained on ({usual}) a policy that learned {task} solves {rate}; {others} "
+                     "(n = {n}).",
+                     "学会 {task} 的策略，用训练时的提示（{usual}）解出 {rate}；{others}（n = {n}）。"),
+    "with prompt": ("with `{name}` {rate}", "用 `{name}` 为 {rate}"),
     "no environment": ("*Not measured yet.*", "*尚未测量。*"),
     "call": ("What it costs", "开销"), "here": ("here", "本课程"), "ratio": ("Ratio", "倍数"),
     "reset_ms": ("reset, ms", "重置，毫秒"), "click_ms": ("click, ms", "点击，毫秒"), "fill_ms": ("fill, ms", "填写，毫秒"),
@@ -337,7 +368,7 @@ def endurance(w) -> Iterator[str]:
                                zombies=last["zombies"], lost=last["lost"])
 
 
-COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "untrained-sampled", "warm-up", "grpo")
+COLUMNS = ("random", "first_button", "text_match", "oracle", "untrained", "untrained-own", "untrained-sampled", "warm-up", "grpo")
 
 
 def suite(w) -> str:
@@ -385,7 +416,59 @@ def doors(w) -> str:
                         w("observations").format(**recorded)])
 
 
-BLOCKS = {f.__name__: f for f in (suite, doors, results, baselines, times, four_rollouts, settings, predictions, environment)}
+def recorded_result(name: str) -> dict:
+    """recordings/NAME/result.json; an empty dict where there is none."""
+    path = RECORDINGS / name / "result.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def rollouts(w) -> str:
+    """Episodes per second of three loops (recordings/rollouts/result.json)."""
+    if not (found := recorded_result("rollouts")):
+        return w("no environment")
+    rows = [[task, w(name).format(n=found["sessions"]), f"{row['episodes_per_s']:.2f}", f"{row['ratio']:.0f}", row["turns"],
+             f"{100 * row['generation_share']:.0f} %"] for task, loops in found["tasks"].items() for name, row in loops.items()]
+    head = [w(name) for name in ("task", "loop", "per second", "ratio", "turns", "generation")]
+    text = w("rollouts").format(generator=found["generator"].removesuffix("Generator"), cores=found["cores"])
+    return f"{table(head, rows)}\n\n{text}"
+
+
+def updates(w) -> str:
+    """Where the seconds of an update go (recordings/training/result.json)."""
+    if not (found := recorded_result("training")):
+        return w("no environment")
+    parts = ("prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
+    rows = [[w(name), *(f"{row[part]:.1f}" for part in ("update_s", "environment", *parts)), f"{row['ratio']:.2f}"]
+            + [f"{row['largest_logprob_gap']:.0e}"] for name, row in found["variants"].items()]
+    head = [w("variant").format(n=found["episodes"]), w("all"), w("browser"), *map(w, parts), w("ratio"), w("gap")]
+    n = next(iter(found["variants"].values()))["updates"]
+    return f"{table(head, rows)}\n\n{w('updates of').format(updates=n, **found)}"
+
+
+def prompts(w) -> str:
+    """How long prompts are and what the shorter ones lose (recordings/prompts/result.json)."""
+    if not (found := recorded_result("prompts")):
+        return w("no environment")
+    first = next(iter(found["tasks"].values()))
+
+    def label(name: str) -> str:
+        return w(name if name == "whole observation" else f"prompt:{name}")
+
+    rows = [[task, *(f"{median:.0f} / {high}" for median, high in row["tokens"].values()),
+             *(f"{100 * solved / n:.0f} %" for solved, n in row["script"].values())] for task, row in found["tasks"].items()]
+    head = [w("task"), *map(label, first["tokens"]), *(w("script reads").format(name=label(name)) for name in first["script"])]
+    lines = [table(head, rows), w("prompts").format(**found)]
+    for task, row in found["tasks"].items():
+        if tried := row["policy"]:
+            others = [w("with prompt").format(name=label(name), rate=rate(tried[name])) for name in tried if name != row["usual"]]
+            usual = tried[row["usual"]]
+            lines.append(w("policy reads").format(usual=label(row["usual"]), task=task, rate=rate(usual), n=usual["n"],
+                                                  others=", ".join(others)))
+    return "\n\n".join(lines)
+
+
+BLOCKS = {f.__name__: f for f in (suite, rollouts, updates, prompts, doors,
+                                  results, baselines, times, four_rollouts, settings, predictions, environment)}
 
 
 def render(text: str, language: str) -> str:

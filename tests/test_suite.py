@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -9,10 +10,11 @@ from benchmarks.oracles import ORACLES
 from helpers.browser import list_tasks
 from helpers.episodes import POLICY, Episode
 from helpers.evaluation import Evaluation
-from helpers.profiles import ProfileError
+from helpers.profiles import ProfileError, get_profile
 from helpers.rollouts import EpisodeSpec, play_episodes
 from helpers.tasks import TASKS, TEST_SEEDS, TRAIN_SEEDS, UNSEEN, rollout_config
 from scripts.evaluate import main as evaluate_main
+from scripts.evaluate import play_policy
 from scripts.train import read_tasks
 from scripts.warm_up import demonstrate, fit, to_example
 
@@ -96,6 +98,17 @@ def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tm
     metrics = fit(Policy("tiny", "", policy.tokenizer, model), short, tmp_path, 15, 1e-2, seed=0)
     assert metrics["last_loss"] < metrics["first_loss"] - 2  # nats, in 15 steps
     assert load_policy(str(tmp_path / "policy")).tokenizer.eos_token == policy.tokenizer.eos_token
+
+
+def test_a_policy_reads_the_common_prompt_or_each_tasks_own(policy, generator, browsers, monkeypatch):
+    monkeypatch.setattr("scripts.evaluate.standalone", lambda *_: (policy.tokenizer, generator))
+    tasks, profile = "click-test,enter-text", replace(get_profile(scale="smoke"), max_turns=1)
+    for taught, told in ((tasks, [True, True]), ("own", [False, True]), ("click-test", [False, False])):
+        played = play_policy("any", tasks, 1, browsers, profile, 0.0, taught)
+        ledgers = [e.ledger for e in played.episodes]
+        prompts = [policy.tokenizer.decode(ledger.ids[:ledger.prompt_length]) for ledger in ledgers]
+        assert [e.task for e in played.episodes] == tasks.split(",")
+        assert ["fill(bid" in prompt for prompt in prompts] == told
 
 
 def test_an_evaluation_of_an_agent_is_recorded(tmp_path, capsys):
