@@ -162,8 +162,8 @@ class Warm:
     def __init__(self, page_port: int):
         self._flags = [
             # One renderer for all sessions and no site isolation (all show our pages, and one that hangs takes the worker with
-            # it either way): -30 ms a reset. No limit of 60 frames a second: clicks and pictures wait for frames, -15 ms each.
-            "--renderer-process-limit=1", "--disable-site-isolation-trials", "--disable-frame-rate-limit",
+            # it either way): -30 ms a reset. The limit of 60 frames a second stays: without it pages that load draw all the time.
+            "--renderer-process-limit=1", "--disable-site-isolation-trials",
             # The first two are BrowserGym's (scroll bars belong to the picture).
             "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,SpareRendererForSitePerProcess,PaintHolding",
             # Nothing but the task pages can be reached: our name leads to their port, every other to nowhere.
