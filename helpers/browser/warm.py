@@ -43,7 +43,7 @@ ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same addres
 # found by `python -m benchmarks.parity --choose`. Not with a picture: a pointer that rests on a button changes its colour.
 IN_PLACE = {"all": set(TASKS), "none": set()}.get(os.environ.get("PARITY_IN_PLACE", ""), set(
     json.loads(Path(__file__).with_name("in_place.json").read_text())))
-CONTEXT_EPISODES = 500  # then a session takes a fresh browser context, so that nothing piles up in one
+CONTEXT_EPISODES = 100  # then a session takes a fresh browser context, so that nothing piles up in one
 MAX_ERROR, QUICK_MS, PATIENCE_MS = 500, 100, 5_000  # characters of an error; an action's first try, its last on a busy machine
 # In Playwright's log these mean that the page refused the action, or that it is under way.
 REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
