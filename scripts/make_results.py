@@ -220,6 +220,12 @@ def find_runs(recordings: Path = RECORDINGS) -> list[Run]:
     return sorted(runs, key=lambda r: (r.result["profile"]["task"], r.result["lora"], r.result["profile"]["seed"], r.folder.name))
 
 
+def recorded_result(name: str) -> dict:
+    """recordings/NAME/result.json; an empty dict where there is none."""
+    path = RECORDINGS / name / "result.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def rate(summary: dict) -> str:
     """"29 % [21, 39]"."""
     return f"{100 * summary['success']:.0f} % [{100 * summary['low']:.0f}, {100 * summary['high']:.0f}]"
@@ -260,10 +266,9 @@ def results(w) -> str:
 
 
 def baselines(w) -> str:
-    path, runs = RECORDINGS / "baselines" / "result.json", find_runs()
-    if not path.exists():
+    if not (recorded := recorded_result("baselines")):
         return w("no baselines")
-    recorded = json.loads(path.read_text())
+    runs = find_runs()
     rows = [[w(name), summary["tasks"][0], rate(summary), summary["n"]] for name, summary in recorded["agents"].items()]
     tasks = {row[1] for row in rows}
     for run in runs:
@@ -324,10 +329,9 @@ def predictions(w) -> str:
 
 
 def environment(w) -> str:
-    path = RECORDINGS / "environment" / "result.json"
-    if not path.exists():
+    if not (recorded := recorded_result("environment")):
         return w("no environment")
-    recorded, parity = (json.loads((RECORDINGS / name / "result.json").read_text()) for name in ("environment", "parity"))
+    parity = recorded_result("parity")
     rows = [[w(name), *(f"{recorded[name][side]:,.0f}" for side in ("stock", "ours")), f"{recorded[name]['ratio']:.0f}"]
             for name in ("reset_ms", "click_ms", "fill_ms", "screenshot_ms", "wire_bytes")]
     rates = recorded["episodes_per_s"]
@@ -354,18 +358,15 @@ def bound(w, recorded: dict) -> str:
 
 def endurance(w) -> Iterator[str]:
     """A sentence for each further recording of the environment that is there."""
-    tasks, faults, soak = (RECORDINGS / name for name in ("environment/tasks.json", "faults/result.json", "soak/result.json"))
-    if tasks.exists():
-        ratios = [row["ratio"] for row in json.loads(tasks.read_text())["tasks"].values()]
+    if (path := RECORDINGS / "environment" / "tasks.json").exists():
+        ratios = [row["ratio"] for row in json.loads(path.read_text())["tasks"].values()]
         yield w("each task").format(n=len(ratios), median=statistics.median(ratios), least=min(ratios),
                                      many=sum(ratio >= 12 for ratio in ratios))
-    if faults.exists():
-        found = json.loads(faults.read_text())
+    if found := recorded_result("faults"):
         sent, unearned = (sum(kind[name] for kind in found["strings"].values()) for name in ("sent", "paid_without_button"))
         yield w("faults").format(n=len(found["faults"]), reset=max(f["next_reset_s"] for f in found["faults"]),
                                  strings=f"{sent:,}", unearned=unearned)
-    if soak.exists():
-        found = json.loads(soak.read_text())
+    if found := recorded_result("soak"):
         last = found["rows"][-1]
         yield w("soak").format(n=f"{last['episodes']:,}", growth=100 * found["memory_growth"], descriptors=found["descriptors"],
                                zombies=last["zombies"], lost=last["lost"])
@@ -404,10 +405,8 @@ def suite(w) -> str:
 
 def doors(w) -> str:
     """Two tables: what each door into a task costs, and each way to show a page (recordings/doors/result.json)."""
-    path = RECORDINGS / "doors" / "result.json"
-    if not path.exists():
+    if not (recorded := recorded_result("doors")):
         return w("no suite")
-    recorded = json.loads(path.read_text())
     doors = [[f"`{name}`" if "_" in name else w(name), round(d["prompt_tokens"]), round(d["answer_tokens"]),
               round(d["episode_tokens"]), w("yes" if d["masked"] else "no"), f"{d['seconds']:.2f}",
               "–" if d["gap"] is None else f"{d['gap']:.0e}"] for name, d in recorded["doors"].items()]
@@ -417,12 +416,6 @@ def doors(w) -> str:
     second = [w(key) for key in ("observation", "prompt tokens", "of the picture", "reset ms", "encode ms")]
     return "\n\n".join([table(head, doors), w("doors").format(**recorded), table(second, shown),
                         w("observations").format(**recorded)])
-
-
-def recorded_result(name: str) -> dict:
-    """recordings/NAME/result.json; an empty dict where there is none."""
-    path = RECORDINGS / name / "result.json"
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def rollouts(w) -> str:
