@@ -84,8 +84,7 @@ class _Patient:
         return act
 
 
-# Playwright takes the call stack four times per call, to name the call in its errors. Names are all it needs: without looking for
-# source files and their lines a worker has half as much to do.
+# Playwright takes the call stack four times per call, to name it in errors; looking for source files and lines doubled the work.
 inspect.stack = lambda *_: [inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
                             for frame, line in traceback.walk_stack(inspect.currentframe().f_back)]
 traceback.extract_stack = lambda *_, **__: traceback.StackSummary()
@@ -212,6 +211,7 @@ class Session:
         self.page.on("crash", lambda: setattr(self, "trouble", "the page's process crashed"))
         self.page.on("popup", lambda popup: setattr(self, "popup", popup))
         self.cdp = self.context.new_cdp_session(self.page)
+        self.cdp.send("HeapProfiler.collectGarbage")  # what the pages before left, which else waits for hundreds of episodes
         self.shim = _PageShim(self.cdp)
 
     def _start(self, task: str, want: tuple) -> str:
