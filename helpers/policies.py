@@ -111,11 +111,14 @@ def _convert(gguf: Path, target: Path) -> None:
 def _merge(adapter: Path, target: Path) -> None:
     """Write a policy that was trained with LoRA as whole weights: vLLM reads no folder that holds an adapter alone."""
     from peft import PeftConfig, PeftModel
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
     quiet_transformers()
-    base = AutoModelForCausalLM.from_pretrained(PeftConfig.from_pretrained(adapter).base_model_name_or_path, dtype="float32")
-    _save(PeftModel.from_pretrained(base, adapter).merge_and_unload(), AutoTokenizer.from_pretrained(adapter), target)
+    name = PeftConfig.from_pretrained(adapter).base_model_name_or_path
+    eyes = hasattr(AutoConfig.from_pretrained(name), "vision_config")
+    base = (AutoModelForImageTextToText if eyes else AutoModelForCausalLM).from_pretrained(name, dtype="float32")
+    reads = (AutoProcessor if eyes else AutoTokenizer).from_pretrained(adapter)
+    _save(PeftModel.from_pretrained(base, adapter).merge_and_unload(), reads, target)
 
 
 def _save(model: Any, tokenizer: Any, target: Path) -> None:

@@ -49,7 +49,8 @@ def play_policy(name: str, tasks: str, n: int, clients, profile, temperature: fl
     rounds = [(task, task) for task in tasks.split(",")] if taught == "own" else [(tasks, taught)]
     return Evaluation(name, [episode for part, prompt in rounds for episode in evaluate(
         name, part, n, clients, generator, tokenizer, test_config(part, prompt, profile, temperature),
-        progress=lambda done, of, part=part: print(f"\r{part}: {done} of {of} episodes", end="", flush=True)).episodes])
+        progress=lambda done, of, part=part: print(f"\r{part if taught == 'own' else name}: {done} of {of} episodes", end="",
+                                                   flush=True)).episodes])
 
 
 def show(result: Evaluation) -> None:

@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Lfm2Config, LlamaConfig
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, Lfm2Config, LlamaConfig
 
 from helpers.policies import LORA_TARGETS, PolicyError, load_policy, lora_coverage, lora_targets, policy_path
+from scripts.train_tools import small_policy_with_eyes
 
 
 def shell(config):
@@ -92,6 +93,27 @@ def test_a_policy_trained_with_lora_is_whole_weights_that_answer_alike(tmp_path,
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "elsewhere"))
     with pytest.raises(PolicyError, match="does not go with the weights"):
         load_policy(str(folder))
+
+
+def test_an_adapter_of_a_policy_with_eyes_becomes_whole_weights_too(tmp_path, monkeypatch):
+    from peft import LoraConfig, get_peft_model
+
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
+    model, processor = small_policy_with_eyes()
+    model.save_pretrained(tmp_path / "base")
+    model = AutoModelForImageTextToText.from_pretrained(tmp_path / "base")
+    ids = torch.arange(10)[None]
+    with torch.inference_mode():
+        untrained = model.eval()(ids).logits
+    wrapped = get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj", "down_proj"]))
+    for name, weight in wrapped.named_parameters():
+        torch.nn.init.normal_(weight) if "lora_B" in name else None
+    wrapped.save_pretrained(tmp_path / "policy")
+    processor.tokenizer.save_pretrained(tmp_path / "policy")
+    loaded = AutoModelForImageTextToText.from_pretrained(policy_path(str(tmp_path / "policy")))
+    with torch.inference_mode():
+        there, here = wrapped.eval()(ids).logits, loaded.eval()(ids).logits
+    assert torch.allclose(there, here, atol=1e-5) and not torch.allclose(there, untrained, atol=1e-2)
 
 
 def test_an_unknown_family_is_named():
