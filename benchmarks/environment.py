@@ -3,7 +3,7 @@
     python -m benchmarks.environment                 a table
     python -m benchmarks.environment --json          one JSON object
     python -m benchmarks.environment --workers 1,2   only these for the episodes per second
-    python -m benchmarks.environment --each-task     the episodes per second of every task, two workers on either side (20 min)
+    python -m benchmarks.environment --each-task     the episodes per second of every task, two workers on either side (15 min)
     python -m benchmarks.environment --record        any of these, written to recordings/environment/ too
 
 Single calls are medians over ``--repeat`` episodes of one session that has nothing beside it. Episodes per second are one reset
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     if options.each_task:
-        result = each_task(max(2, options.repeat // 4))
+        result = each_task(max(2, options.repeat // 2))
     else:
         result = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes)
     if options.record and options.each_task:

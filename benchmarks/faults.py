@@ -60,13 +60,20 @@ def misbehaving(script: str) -> Iterator[tuple[Callable, Callable]]:
             self.end_headers()
             self.wfile.write(body)
 
-    pages = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    with worker_on(Pages) as call:
+        yield (lambda task="click-test": call("reset", 1, task, 0, ()),
+               lambda action=f"click('{BUTTON}')": call("step", 1, action, ()))
+
+
+@contextmanager
+def worker_on(handler: type[_Pages]) -> Iterator[Callable]:
+    """A worker whose pages come from ``handler``: a function that asks it, call("reset", session, task, seed, want)."""
+    pages = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=pages.serve_forever, daemon=True).start()
     worker = Worker(pages.server_port, os.environ.get("TMPDIR", "/tmp"))
     try:
         worker.wait_ready()
-        yield (lambda task="click-test": worker.call(None, "reset", 1, task, 0, ())[1],
-               lambda action=f"click('{BUTTON}')": worker.call(worker.generation, "step", 1, action, ())[1])
+        yield lambda kind, *arguments: worker.call(worker.generation if kind == "step" else None, kind, *arguments)[1]
     finally:
         worker.stop()
         pages.shutdown()

@@ -1,10 +1,10 @@
 """Whether an episode here is an episode of stock BrowserGym: every task, three seeds, after the reset and after two actions.
 
-    python -m benchmarks.parity              play the recorded episodes here, compare, print what differs (4 min on 2 cores)
+    python -m benchmarks.parity              play the recorded episodes here, compare, print what differs (1 min on 2 cores)
     python -m benchmarks.parity --record     the same, with the counts written to recordings/parity/result.json
     python -m benchmarks.parity --stock      play them in stock first: recordings/parity/stock.jsonl.gz (25 min on 2 cores)
     python -m benchmarks.parity --control    without the settling rule: this must show differences
-    python -m benchmarks.parity --choose     with every page used again: writes helpers/browser/in_place.json (15 min on 2 cores)
+    python -m benchmarks.parity --choose     with every page used again: writes helpers/browser/in_place.json (5 min on 2 cores)
 
 Compared are goal, accessibility tree, bids, clickable flags, focus, error text, reward, raw reward and done. Before each episode
 another one of the same task is played in the same session, so that whatever it leaves behind would show.
@@ -172,22 +172,25 @@ def record_stock(tasks: Sequence[str]) -> None:
 
 def choose() -> int:
     """A task may use a page again where its episodes on a page that others have used (one short one, two, three long ones) are
-    stock's, and are in everything that we show, boxes and values too, those on a page of their own."""
-    os.environ["PARITY_IN_PLACE"] = "none"
-    fresh = compare_all(read_golden(), before=0)
-    os.environ["PARITY_IN_PLACE"] = "all"
-    why: dict[str, set[str]] = {}
-    for before in (1, 2, 3):
-        for task, rows in compare_all(read_golden(), before=before).items():
-            pairs = list(zip(rows, fresh[task], strict=False))
-            found = {name for row in rows for name in row[2]}
-            found |= {"a box or a value"} if any(mine != own for (_, _, _, mine), (_, _, _, own) in pairs) else set()
-            why.setdefault(task, set()).update(found or ({"length"} if len(rows) != len(fresh[task]) else set()))
-    chosen = sorted(task for task, found in why.items() if not found)
-    for task in why.keys() - set(chosen):
-        print(f"{task}: on a used page {', '.join(sorted(why[task]))} would differ")
-    IN_PLACE.write_text(json.dumps(chosen, indent=0) + "\n")
-    print(f"{len(chosen)} of {len(why)} tasks may use a page again: {IN_PLACE.relative_to(ROOT)}")
+    stock's, and are in everything that we show, boxes and values too, those on a page loaded anew. Tried with the page's elements
+    kept, then, for the tasks that this is not true of, with copies of them."""
+    golden, chosen = read_golden(), {}
+    os.environ["PARITY_IN_PLACE"] = "no"
+    fresh = compare_all(golden, before=0)
+    for how in ("keep", "copy"):
+        os.environ["PARITY_IN_PLACE"] = how
+        why: dict[str, set[str]] = {task: set() for task in fresh.keys() - chosen.keys()}
+        for before in (1, 2, 3):
+            for task, rows in compare_all([e for e in golden if e["task"] in why], before=before).items():
+                pairs = list(zip(rows, fresh[task], strict=False))
+                why[task] |= {name for row in rows for name in row[2]}
+                why[task] |= {"a box or a value"} if any(mine != own for (*_, mine), (*_, own) in pairs) else set()
+                why[task] |= {"length"} if len(rows) != len(fresh[task]) else set()
+        chosen |= {task: how for task, found in why.items() if not found}
+        for task in sorted(why.keys() - chosen.keys()):
+            print(f"{task}: with {how} {', '.join(sorted(why[task]))} would differ")
+    IN_PLACE.write_text(json.dumps(chosen, indent=0, sort_keys=True) + "\n")
+    print(f"{len(chosen)} of {len(fresh)} tasks may use a page again: {IN_PLACE.relative_to(ROOT)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Find a Chromium that Playwright can drive."""
+"""Find a Chromium that Playwright can drive, and tell it what it may do."""
 
 import json
 import os
@@ -52,3 +52,17 @@ def find_chromium() -> str:
             snaps.append(found)
     why = f"{snaps[0]} is a snap stub, which Playwright cannot drive" if snaps else "no Chromium was found"
     raise FileNotFoundError(f"There is no browser to use ({why}); {MEND}.")
+
+
+def task_flags(host: str, port: int) -> list[str]:
+    """How to start a Chromium in which only the task pages exist: those of ``host``, which are served on a local port."""
+    return [
+        # One renderer for all sessions and no site isolation (all show our pages, and one that hangs takes the worker with
+        # it either way): -30 ms a reset. The limit of 60 frames a second stays: without it pages that load draw all the time.
+        "--renderer-process-limit=1", "--disable-site-isolation-trials",
+        "--disable-smooth-scrolling",  # a turn of the wheel would move the page for a tenth of a second, while we look
+        # The first two are BrowserGym's (scroll bars belong to the picture).
+        "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,SpareRendererForSitePerProcess,PaintHolding",
+        f"--host-resolver-rules=MAP {host} 127.0.0.1:{port}, MAP * ~NOTFOUND",  # every other name leads nowhere
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # WebRTC sends packets to bare addresses
+    ]

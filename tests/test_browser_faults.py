@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser import pool as pools
 from helpers.browser.pool import InfrastructureError, WorkerPool
 from helpers.browser.processes import descendants
+from helpers.browser.server import _Pages
 from helpers.rollouts import EpisodeSpec
 
 ROOT = Path(__file__).parents[1]
@@ -147,6 +149,24 @@ def test_a_page_in_an_endless_loop_ends_its_episode_and_the_worker_comes_back(mi
     with pytest.raises(InfrastructureError, match="did not finish the step within 7 s"):
         step()
     assert reset("click-dialog")["goal"]
+
+
+def test_a_session_that_waits_holds_up_no_other_of_its_worker():
+    go_on = threading.Event()
+
+    class Pages(_Pages):
+        def do_GET(self):
+            if self.path.endswith("/click-dialog.html"):
+                go_on.wait(6)
+            super().do_GET()
+
+    with faults.worker_on(Pages) as call, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(call, "reset", 1, "click-dialog", 0, ())
+        call("reset", 2, "click-test", 0, ())
+        solved = call("step", 2, f"click('{faults.BUTTON}')", ())
+        assert solved["reward"] == 1.0 and not waiting.done()
+        go_on.set()
+        assert waiting.result()["goal"]
 
 
 @pytest.mark.parametrize("dialog", ["alert('a')", "confirm('a')", "prompt('a')", "onbeforeunload = () => 'stay'"])

@@ -5,8 +5,7 @@
         observation = env.reset("click-button", seed=7)
         observation = env.step("click('13')")
 
-The browser lives in other processes, because Playwright's synchronous API cannot run in a notebook kernel::
-
+The browser lives in other processes, because Playwright's synchronous API cannot run in a notebook kernel:
     client --WebSocket--> OpenEnv server (FastAPI, loopback) --pipe--> worker processes, one warm Chromium each
 """
 

@@ -41,8 +41,7 @@ def _from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
     if fields.get("done"):
         fields["ended"] = "solved" if (fields.get("reward") or 0) >= 1 else "failed"
     lines = map(_TREE_LINE.fullmatch, (fields.get("axtree_txt") or fields.get("text") or "").splitlines())
-    fields["elements"] = [Element(bid=m["bid"], role=m["role"], name=m["name"], focused="focused" in m["rest"])
-                          for m in lines if m]
+    fields["elements"] = [Element(**m.groupdict(), focused="focused" in m["rest"]) for m in lines if m]
     return fields
 
 
@@ -69,14 +68,7 @@ def _no_answer(where: str, reason: str) -> str:
     return f"No browser server answers at {where} ({reason}); start one with start_browser_server(), or check the address."
 
 
-class _Closing(AbstractContextManager):
-    """Closed at the end of its ``with`` block."""
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class BrowserClient(_Closing):
+class BrowserClient(AbstractContextManager):
     """One session of a browser server: `reset`, `step`, `close`. Use it from one thread at a time."""
 
     def __init__(self, reopen: Callable[[], Any], where: str, screenshot: bool = False):
@@ -126,6 +118,9 @@ class BrowserClient(_Closing):
                 message += "; close a client, or start the server with more sessions."
             raise BrowserServerError(message) from error
 
+    def __exit__(self, *_):
+        self.close()
+
     def close(self) -> None:
         """Give the session back. May be called twice."""
         wire, self._wire = self._wire, None
@@ -167,7 +162,7 @@ def connect(url: str | None = None, image: str | None = None, screenshot: bool =
     return BrowserClient(start, image, screenshot)
 
 
-class BrowserServer(_Closing):
+class BrowserServer(AbstractContextManager):
     """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it also ends with us. One that
     was killed is started again when a client needs it; the episodes that were running are lost."""
 
@@ -232,6 +227,9 @@ class BrowserServer(_Closing):
         except OSError as error:
             raise BrowserServerError(_no_answer(self.url, type(error).__name__)) from error
 
+    def __exit__(self, *_):
+        self.close()
+
     def close(self) -> None:
         """Stop the server, its workers and its browsers, and remove their files. May be called twice."""
         with self._lock:
@@ -263,8 +261,7 @@ def start_browser_server(workers: int | None = None, sessions: int | None = None
     ``workers``: processes with one Chromium each (None: about one per core, at most four). ``sessions``: how many clients they
     share (None: 64); as many again wait in a queue. ``port``: 0 takes a free one. ``timeout``: seconds to wait for it.
     ``host``: loopback, unless you name another address and a ``token`` of your own with it (else it is drawn). Raises
-    BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow.
-    """
+    BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow."""
     if token is None and host != "127.0.0.1":
         raise BrowserServerError(f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as well.")
     return BrowserServer(workers or 0, sessions or 64, port, timeout, host, token or secrets.token_urlsafe(16))

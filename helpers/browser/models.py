@@ -52,9 +52,8 @@ class BrowserObservation(Observation):
 
     ``reward`` is strict: 1.0 where the episode is done and ``raw_reward`` >= 1, else 0.0, and None where the infrastructure
     failed. ``raw_reward`` is the page's own record without time penalty (None: the server cannot tell). ``ended`` is "" or says
-    why the episode is over. ``step`` is 0 after reset. ``screenshot`` is PNG bytes here, base64 on the wire
-    (upstream's nested lists of integers come with ``reset(screenshot="pixels")``).
-    """
+    why the episode is over. ``step`` is 0 after reset. ``screenshot`` is PNG bytes here, base64 on the wire (upstream's nested
+    lists of integers come with ``reset(screenshot="pixels")``)."""
 
     goal: str = ""
     url: str = ""

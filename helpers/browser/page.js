@@ -36,17 +36,26 @@
     construct: (target, args, self) => Reflect.construct(target, args.length ? args : [wall()], self),
     apply: () => new real.Date(wall()).toString(),
   });
+  const scrolled = new Set();  // since the episode began: by the wheel, by keys, by Playwright
+  document.addEventListener("scroll", event => scrolled.add(event.target), {capture: true, passive: true});
   const born = new Map();  // element -> the attributes that marking overwrites, as the document had them
+  let body = [], calendar = null;  // copies of what the body holds when it has loaded; jQuery UI's date picker then
   // In the capture phase this comes before the page's own onload, whose timers are already ours.
   window.addEventListener("load", () => {
     for (const e of document.querySelectorAll("*")) born.set(e, ["value", "checked"].map(name => [name, e.getAttribute(name)]));
     wall0 = real.dateNow(); perf0 = real.perfNow(); live = false;
   }, {capture: true, once: true});
 
+  const remember = () => {  // BrowserGym takes the display of core.js away in any case
+    const own = [...document.body.childNodes].filter(e => !["reward-display", "click-canvas", "sync-task-cover"].includes(e.id));
+    body = own.map(e => e.cloneNode(true));
+    calendar = window.jQuery && jQuery.datepicker && {...jQuery.datepicker, dpDiv: jQuery.datepicker.dpDiv[0].cloneNode(true)};
+  };
   // Icons that a style sheet shows with `content: url()` are fetched when they are first shown, and their element has another
   // size until then. Fetched now, they belong to what the load event waits for.
   const icons = [];
   document.addEventListener("DOMContentLoaded", () => {
+    window.addEventListener("load", remember, {once: true});  // after the page's own, which stand in its source
     for (const sheet of document.styleSheets)
       for (const rule of sheet.cssRules) {
         const found = /^url\("(.*)"\)/.exec(rule.style && rule.style.content);
@@ -60,7 +69,7 @@
   const turn = () => new Promise(done => { wake = done; channel.port2.postMessage(0); });  // lets all promises settle
 
   // Let `ms` of the page's time pass: run what is due, in order. At most 3,000 callbacks, so that it always ends.
-  const advance = async ms => {
+  const advance = async (ms, frames) => {
     const end = now + ms;
     for (let left = 3000; left > 0; left--) {
       let next = null;
@@ -74,10 +83,11 @@
       await turn();
     }
     now = end;
-    // What is not drawn any more, or disabled, loses the focus, but only when the next frame has been drawn.
+    // What is not drawn any more, or disabled, loses the focus, but only when the next frame has been drawn. The wheel, too, moves
+    // the page only with the frames.
     const element = document.activeElement, frame = () => new Promise(real.requestAnimationFrame);
-    if (element && element !== document.body && (!element.getClientRects().length || element.disabled))
-      await Promise.race([frame().then(frame), new Promise(done => real.setTimeout(done, 200))]);
+    if (element && element !== document.body && (!element.getClientRects().length || element.disabled)) frames += 2;
+    for (; frames > 0; frames--) await Promise.race([frame(), new Promise(done => real.setTimeout(done, 100))]);
   };
 
   const mark = (/*MARK*/);
@@ -87,22 +97,38 @@
     return element && element.shadowRoot ? focused(element.shadowRoot) : element;
   };
   // Whether a click is bound to be refused, so that nobody needs to wait half a second for it: the element is not drawn, or another
-  // one lies over its middle, and there is nothing to scroll. The page's clock stands still, so it will stay like that.
+  // one lies over its middle, however it is scrolled into view (the ways are Playwright's). The page's clock stands still, so it
+  // will stay like that. Then the page is left as Playwright's last try leaves it, else as it was.
   const blocked = e => {
-    const box = e.getBoundingClientRect();
-    if (!box.width || !box.height) return true;
-    for (let a = e.parentElement; a; a = a.parentElement)
-      if ((a === document.scrollingElement || getComputedStyle(a).overflow !== "visible")
-          && (a.scrollHeight > a.clientHeight || a.scrollWidth > a.clientWidth)) return false;
-    const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-    return Boolean(top) && !e.contains(top) && !top.closest("label");
+    const above = [];
+    for (let a = e.parentElement; a; a = a.parentElement) above.push([a, a.scrollLeft, a.scrollTop]);
+    for (const side of ["", "end", "center", "start"]) {
+      if (side) e.scrollIntoView({block: side, inline: side, behavior: "instant"}); else e.scrollIntoViewIfNeeded();
+      const box = [...e.getClientRects()].find(each => each.width * each.height > 0.99);
+      if (!box) return true;
+      const middle = (from, to, most) => (Math.max(from, 0) + Math.min(to, most)) / 2;
+      const top = document.elementFromPoint(middle(box.left, box.right, innerWidth), middle(box.top, box.bottom, innerHeight));
+      if (top && (e.contains(top) || top.closest("label"))) {
+        for (const [a, left, down] of above) a.scrollTo({left, top: down, behavior: "instant"});
+        return false;
+      }
+    }
+    return true;
   };
-  // As after loading: no timer, no bid, every field as the page wrote it, nothing focused, and Tab starts from the top.
-  const restart = () => {
+  // As after loading: no timer, no bid, nothing focused, and Tab starts from the top. Either every element is kept, and its field is
+  // as the page wrote it; or the body gets copies of its elements, which have no listeners and no widgets yet.
+  const restart = elements => () => {
     timers.clear();
+    delete window.browsergym_elem_counter;
     for (const e of document.querySelectorAll("*"))
       for (const {name} of [...e.attributes]) if (name === "bid" || name.startsWith("browsergym_")) e.removeAttribute(name);
-    delete window.browsergym_elem_counter;
+    for (const e of scrolled) (e.scrollingElement || e).scrollTo({left: 0, top: 0, behavior: "instant"});
+    scrolled.clear();
+    elements();
+    const top = document.body.insertBefore(document.createElement("button"), document.body.firstChild);
+    top.focus(); top.blur(); top.remove();
+  };
+  const keep = () => {
     for (const [e, attributes] of born)
       for (const [name, value] of attributes) if (value === null) e.removeAttribute(name); else e.setAttribute(name, value);
     const form = document.body.appendChild(document.createElement("form"));
@@ -113,11 +139,22 @@
     for (const each of new Set(fields.map(e => e.form))) each.reset();  // only a form can take back that a field was touched
     for (const e of own) e.removeAttribute("form");
     form.remove();
-    const top = document.body.insertBefore(document.createElement("button"), document.body.firstChild);
-    top.focus(); top.blur(); top.remove();
+  };
+  const copy = () => {
+    document.body.replaceChildren(...body.map(e => e.cloneNode(true)));
+    if (window.jQuery && jQuery.fn.uniqueId && !jQuery.resetUniqueId) {  // jQuery UI's own, with its count from the start
+      let last = 0;
+      jQuery.fn.uniqueId = function () { return this.each(function () { if (!this.id) this.id = "ui-id-" + ++last; }); };
+    }
+    if (!calendar) return;
+    const now = jQuery.datepicker, div = now.dpDiv[0];
+    Object.assign(now, calendar, {dpDiv: now.dpDiv, initialized: now.initialized});
+    for (const {name} of [...div.attributes]) div.removeAttribute(name);
+    for (const {name, value} of calendar.dpDiv.attributes) div.setAttribute(name, value);
+    div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, blocked, restart,
+    advance, blocked, keep: restart(keep), copy: restart(copy),
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,

@@ -1,7 +1,5 @@
-"""The server process: OpenEnv's FastAPI and WebSocket server, the task pages, and the pool of workers behind them.
-
-Started by `start_browser_server`; prints one line of JSON, {"port": ...} or {"failed": sentence}, and ends with its parent.
-"""
+"""The server process: OpenEnv's FastAPI and WebSocket server, the task pages, and the pool of workers behind them. It prints one
+line of JSON, {"port": ...} or {"failed": sentence}, and ends with its parent."""
 
 import difflib
 import hmac
@@ -22,6 +20,7 @@ import uvicorn
 from fastapi.responses import PlainTextResponse
 from openenv.core.env_server import ConcurrencyConfig, Environment, State, create_app
 
+from helpers.actions import MAX_ANSWER
 from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
 from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
 
@@ -35,11 +34,10 @@ class BrowserEnvironment(Environment):
 
     def __init__(self, pool: WorkerPool):
         super().__init__()
-        self._pool = pool
+        self._pool, self._want, self._pixels = pool, (), False
         self._worker: Worker | None = None
         self._generation: int | None = None  # of the worker's process, which holds the page of the running episode
         self._last: BrowserObservation | None = None
-        self._want, self._pixels = (), False
 
     def reset(self, seed=None, episode_id=None, task_name=None, screenshot=False, **_):
         """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists."""
@@ -66,7 +64,7 @@ class BrowserEnvironment(Environment):
         want = ("screenshot",) if action.metadata.get("screenshot", "screenshot" in self._want) else ()
         want = want if want or action.metadata.get("observe", True) else ("outcome",)
         known = {name: getattr(self._last, name) for name in ("task", "seed", "goal", "url")}
-        self._last = self._ask(known | {"step": self._last.step + 1}, "step", action.action_str, want)
+        self._last = self._ask(known | {"step": self._last.step + 1}, "step", action.action_str[:MAX_ANSWER + 1], want)
         return self._last
 
     def _ask(self, known: dict, kind: str, *arguments, again: bool = True) -> BrowserObservation:
@@ -78,8 +76,7 @@ class BrowserEnvironment(Environment):
             if kind == "reset" and again:  # an episode that has not begun is not lost
                 return self._ask(known, kind, *arguments, again=False)
             self._pool.failures += 1
-            return BrowserObservation(**known, done=True, reward=None, ended="infrastructure_error",
-                                      infrastructure_error=str(error))
+            return BrowserObservation(**known, done=True, ended="infrastructure_error", infrastructure_error=str(error))
 
     @property
     def state(self) -> State:
@@ -158,13 +155,15 @@ def main() -> None:
     pool = WorkerPool(workers or default_workers(), sessions, pages.server_port, directory)
 
     def stop():
-        pool.stop()
+        for worker in pool.workers:
+            worker.stop()
         shutil.rmtree(directory, ignore_errors=True)  # a parent that was killed cannot
         os._exit(0)  # nothing to save, and open sockets or busy threads must not keep us
 
     exit_with_parent(stop)
     try:
-        pool.wait_ready()
+        for worker in pool.workers:
+            worker.wait_ready()
         app = create_app(lambda: BrowserEnvironment(pool), BrowserAction, BrowserObservation, env_name="browsergym_env",
                          concurrency_config=ConcurrencyConfig(max_concurrent_envs=2 * sessions, session_timeout=IDLE))
         app.add_api_route("/stats", pool.stats)

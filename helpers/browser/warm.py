@@ -11,6 +11,7 @@ functions, the marking script, the DOM snapshot and the accessibility tree are i
   device metrics is detached); from then on every step resizes the page twice, which moves elements and closes open lists.
 """
 
+import asyncio
 import base64
 import inspect
 import json
@@ -20,6 +21,7 @@ import re
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from types import FunctionType
 
 import browsergym.core.action.functions as actions
 import browsergym.core.observation as stock
@@ -33,40 +35,42 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import sync_playwright
 
 from helpers.actions import parse_action
-from helpers.chromium import find_chromium
+from helpers.browser.pool import InfrastructureError
+from helpers.chromium import find_chromium, task_flags
 
 TASKS = {task.subdomain: task for task in ALL_MINIWOB_TASKS}
 VIEWPORT = {"width": 332, "height": 214}
 SETTLE_MS = int(os.environ.get("PARITY_SETTLE_MS", 600))  # stock: 500 ms pre_observation_delay and 100 ms slow_mo
 ORIGIN = "http://miniwob.localhost"  # a name instead of a port: the same address, and so the same text, in every run
-# Tasks whose page may start the next episode without being loaded again: those for which nothing can be told apart then, as
-# found by `python -m benchmarks.parity --choose`. Not with a picture: a pointer that rests on a button changes its colour.
-IN_PLACE = {"all": set(TASKS), "none": set()}.get(os.environ.get("PARITY_IN_PLACE", ""), set(
-    json.loads(Path(__file__).with_name("in_place.json").read_text())))
+# Tasks whose page may start the next episode without being loaded again, its elements kept or copied (page.js): where nothing
+# that is shown differs then, as `python -m benchmarks.parity --choose` found. It compares no pictures, so not with those.
+IN_PLACE = json.loads(Path(__file__).with_name("in_place.json").read_text())
+if how := os.environ.get("PARITY_IN_PLACE"):
+    IN_PLACE = {} if how == "no" else dict.fromkeys(TASKS, how)
 CONTEXT_EPISODES = 100  # then a session takes a fresh browser context, so that nothing piles up in one
 MAX_ERROR, QUICK_MS, PATIENCE_MS = 500, 100, 5_000  # characters of an error; an action's first try, its last on a busy machine
+BLOCKED = "e => window.__course && __course.blocked(e)"
 # In Playwright's log these mean that the page refused the action, or that it is under way.
 REFUSALS = ("is not", "intercepts pointer events", "did not find", "outside of the viewport", "performing")
 
 
 class _Patient:
-    """A locator that tells a refusal of the page from a slow machine.
-
-    BrowserGym gives each action 500 ms. On a busy machine a click on a perfectly good button can take longer than that, and the
-    policy would be punished for our load. Where the log names no refusal, the action gets more time, once.
-    """
+    """A locator that tells a refusal of the page from a slow machine. BrowserGym gives each action 500 ms; on a busy machine a
+    click on a perfectly good button can take longer, and the policy would be punished for our load. So where the log names no
+    refusal, the action gets more time, once."""
 
     def __init__(self, locator):
         self._locator = locator
 
     def __getattr__(self, name):
         method = getattr(self._locator, name)
-        # No field becomes editable while the page's clock stands still, and these two may be tried twice whatever became of them.
-        first = {"timeout": QUICK_MS} if name in ("fill", "select_option") else {}
 
         def act(*arguments, **named):
-            tries = [first, {"timeout": PATIENCE_MS}]
-            if name in ("click", "dblclick", "hover") and self._locator.evaluate("e => window.__course && __course.blocked(e)"):
+            tries = [{}, {"timeout": PATIENCE_MS}]
+            if name in ("fill", "select_option"):  # which may be tried twice; and the page's clock stands still
+                tries.insert(0, {"timeout": QUICK_MS})
+            blocked = name in ("click", "dblclick", "hover") and self._locator.evaluate(BLOCKED)
+            if blocked:
                 tries.insert(0, {"timeout": QUICK_MS, "trial": True})  # which only looks
             for changes in tries:
                 try:
@@ -79,6 +83,7 @@ class _Patient:
                         return None  # only the waiting afterwards took too long
                     if (changes is tries[-1] or any(refusal in log for refusal in REFUSALS)
                             or log.count("elementHandle.press(") > 1):  # no such key
+                        blocked and self._locator.evaluate(BLOCKED)  # the trial has scrolled it as far as there was time
                         raise
 
         return act
@@ -95,29 +100,18 @@ Connection._replace_guids_with_channels = lambda self, answer: answer if isinsta
 actions.get_elem_by_bid = lambda page, bid, scroll=False: _Patient(get_elem_by_bid(page, bid, scroll))
 
 
-class Lost(Exception):
-    """The browser, the page or the episode is gone: a failure of the infrastructure, not of the policy."""
-
-
 def _page_script() -> str:
     """page.js with BrowserGym's own marking code in it. A BrowserGym that changed it fails here, loudly."""
-
-    def read(name: str) -> str:
-        return pkgutil.get_data("browsergym.core", f"javascript/{name}.js").decode()
-
-    mark = read("frame_mark_elements")
-    # Visibility ratios are not part of our observation, and waiting for them costs two frames. The rest is verbatim: bids must
-    # not differ.
-    for old, new in (
-        ("async ([parent_bid, bid_attr_name,", "const mark = ([parent_bid, bid_attr_name,"),
-        ("elems_to_be_visited.add(elem);", ""),
-        ("intersection_observer.observe(elem);", ""),
-        ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", ""),
-    ):
+    mark, unmark = (pkgutil.get_data("browsergym.core", f"javascript/frame_{name}_elements.js").decode()
+                    for name in ("mark", "unmark"))
+    # Visibility ratios are not part of our observation, and waiting for them costs two frames. The rest is verbatim.
+    for old, new in (("async ([parent_bid, bid_attr_name,", "const mark = ([parent_bid, bid_attr_name,"),
+                     ("elems_to_be_visited.add(elem);", ""), ("intersection_observer.observe(elem);", ""),
+                     ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", "")):
         if mark.count(old) != 1:
             raise RuntimeError(f"BrowserGym's frame_mark_elements.js has changed ({old[:40]!r}); install 0.14.3.")
         mark = mark.replace(old, new)
-    unmark = read("frame_unmark_elements").replace("() => {", "const unmark = () => {", 1)
+    unmark = unmark.replace("() => {", "const unmark = () => {", 1)
     source = Path(__file__).with_name("page.js").read_text().replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
     return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
 
@@ -140,14 +134,14 @@ class _LoadedPage:
     """A page on which ``task.setup`` has run before: what loads it and takes its display away does nothing. Its accessibility
     tree is built anew (disabled again, if it was not enabled): one that sees a page grow leaves out the words of labels."""
 
-    def __init__(self, page, cdp):
-        self._page, self.goto = page, lambda _url: None
+    def __init__(self, page, cdp, how: str):
+        self._page, self._how, self.goto = page, how, lambda _url: None
         for command in ("Accessibility.enable", "Accessibility.disable"):
             cdp.send(command)
 
     def evaluate(self, script):
         if "core.startEpisodeReal();" in script.splitlines():
-            self._ready = self._page.evaluate(f"() => {{ __course.restart(); {script}; return WOB_TASK_READY; }}")
+            self._ready = self._page.evaluate(f"() => {{ __course.{self._how}(); {script}; return WOB_TASK_READY; }}")
         elif "removeDisplay();" not in script.splitlines():
             return self._page.evaluate(script)
 
@@ -156,35 +150,30 @@ class _LoadedPage:
 
 
 class Warm:
-    """One Chromium and the sessions in it. Not thread-safe (Playwright's synchronous API is bound to one thread)."""
+    """One Chromium and the sessions in it, which may take turns in greenlets (not in threads: Playwright is bound to one)."""
 
     def __init__(self, page_port: int):
-        self._flags = [
-            # One renderer for all sessions and no site isolation (all show our pages, and one that hangs takes the worker with
-            # it either way): -30 ms a reset. The limit of 60 frames a second stays: without it pages that load draw all the time.
-            "--renderer-process-limit=1", "--disable-site-isolation-trials",
-            # The first two are BrowserGym's (scroll bars belong to the picture).
-            "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,SpareRendererForSitePerProcess,PaintHolding",
-            # Nothing but the task pages can be reached: our name leads to their port, every other to nowhere.
-            f"--host-resolver-rules=MAP {ORIGIN.split('//')[1]} 127.0.0.1:{page_port}, MAP * ~NOTFOUND",
-            "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # WebRTC sends packets to bare addresses
-        ]
+        self._flags = task_flags(ORIGIN.removeprefix("http://"), page_port)
         self._script = _page_script()
-        self._playwright = sync_playwright().start()
+        self.playwright = sync_playwright().start()
         # Before the first locator: BrowserGym's functions find elements by their bid.
-        self._playwright.selectors.set_test_id_attribute(BROWSERGYM_ID_ATTRIBUTE)
-        self.generation, self.browser = 0, None
+        self.playwright.selectors.set_test_id_attribute(BROWSERGYM_ID_ATTRIBUTE)
+        self.generation, self.browser, self._starting = 0, None, asyncio.Lock()
         self.launch()
 
     def launch(self) -> None:
         """Start Chromium, again if it died; contexts of an older `generation` are gone."""
         self.generation += 1
-        self.browser = self._playwright.chromium.launch(
+        self.browser = self.playwright.chromium.launch(
             executable_path=find_chromium(), headless=True, args=self._flags, ignore_default_args=["--hide-scrollbars"])
 
     def new_context(self):
-        if not self.browser.is_connected():
-            self.launch()
+        self.playwright._sync(self._starting.acquire())
+        try:
+            if not self.browser.is_connected():
+                self.launch()
+        finally:
+            self._starting.release()
         context = self.browser.new_context(viewport=VIEWPORT)
         context.set_default_timeout(5_000)
         context.add_init_script(self._script)
@@ -195,7 +184,8 @@ class Session:
     """One episode after another in one browser context."""
 
     def __init__(self, warm: Warm):
-        self.warm, self.episodes, self.generation = warm, 0, 0  # generation: of the browser with our context; 0: none
+        self.warm, self.generation = warm, 0  # generation: of the browser with our context; 0: none
+        self.episodes = 37 * len(warm.browser.contexts)  # so far; not from 0, lest all sessions renew their contexts at once
         self.context = self.page = self.task = self.last = None
 
     def close(self) -> None:
@@ -221,10 +211,10 @@ class Session:
         if (last is None or last["ended"] == "left_page" or self.episodes % CONTEXT_EPISODES == 0 or self.trouble or self.popup
                 or self.generation != self.warm.generation or not self.warm.browser.is_connected() or self.page.is_closed()):
             self._new_page()
-        elif task in IN_PLACE and last["task"] == task and "screenshot" not in want and self.page.url == self.task.url:
-            return self.task.setup(_LoadedPage(self.page, self.cdp))[0]
-        else:  # no element may find the pointer on it
-            self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": -50, "y": -50})
+        else:
+            self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": -50, "y": -50})  # off all elements
+            if task in IN_PLACE and last["task"] == task and "screenshot" not in want and self.page.url == self.task.url:
+                return self.task.setup(_LoadedPage(self.page, self.cdp, IN_PLACE[task]))[0]
         return self.task.setup(self.page)[0]
 
     def reset(self, task: str, seed: int, want: tuple = ()) -> dict:
@@ -240,19 +230,19 @@ class Session:
                 return self.last
             except PlaywrightError as error:
                 if attempt == 2:
-                    raise Lost(f"the task page did not start: {str(error).splitlines()[0]}") from error
+                    raise InfrastructureError(f"the task page did not start: {str(error).splitlines()[0]}") from error
                 self.close()
 
     def step(self, text: str, want: tuple = ()) -> dict:
         """Take one action, given as the policy wrote it. Returns the fields of a `BrowserObservation`; with "outcome" in
         ``want`` the page in it is the one before the action."""
         if self.last is None or self.generation != self.warm.generation:
-            raise Lost("the browser was restarted while the episode ran")
+            raise InfrastructureError("the browser was restarted while the episode ran")
         try:
             return self._step(text, want)
         except Exception as error:  # whatever breaks here is ours, never the policy's: it must not become a reward
             self.last = None
-            raise Lost(self.trouble or f"{type(error).__name__}: {str(error).splitlines()[0][:200]}") from error
+            raise InfrastructureError(self.trouble or f"{type(error).__name__}: {str(error).splitlines()[0][:200]}") from error
 
     def _step(self, text: str, want: tuple) -> dict:
         parsed = parse_action(text)
@@ -261,14 +251,16 @@ class Session:
             return self.last | ({"screenshot": self._picture()} if "screenshot" in want else {"screenshot": None})
         error, wait = "", parsed.args[0] if parsed.name == "noop" else 0
         if parsed.name != "noop":
-            actions.page, actions.demo_mode, actions.retry_with_force = self.page, "off", False
+            # BrowserGym's function looks for its page in its module, which other sessions use too: it gets names of its own.
+            names = vars(actions) | {"page": self.page, "demo_mode": "off", "retry_with_force": False}
+            function = getattr(actions, parsed.name)
             try:
-                getattr(actions, parsed.name)(*parsed.args)
+                FunctionType(function.__code__, names, None, function.__defaults__)(*parsed.args)
             except Exception as e:  # as in stock: the policy is told what went wrong
                 if self.trouble or not self.warm.browser.is_connected():
                     raise
                 error = _error_text(e)
-        self._settle(SETTLE_MS + wait)
+        self._settle(SETTLE_MS + wait, 3 if parsed.name == "scroll" else 0)
         page = self.popup or self.page  # stock: a window that opened is the active page, which ends the episode
         if self.page.is_closed():
             info, done = {"error": "page closed"}, True
@@ -289,10 +281,10 @@ class Session:
         self.last = self.last | fields | seen
         return self.last
 
-    def _settle(self, ms: float) -> None:
-        """Move the page's clock; then wait, as stock does, for documents that are still loading."""
+    def _settle(self, ms: float, frames: int) -> None:
+        """Move the page's clock, draw so many frames; then wait, as stock does, for documents that are still loading."""
         try:
-            self.page.evaluate("ms => window.__course && __course.advance(ms)", ms)
+            self.page.evaluate("([ms, frames]) => window.__course && __course.advance(ms, frames)", [ms, frames])
         except PlaywrightError:
             if self.trouble or not self.warm.browser.is_connected():
                 raise
@@ -338,10 +330,9 @@ def _elements(tree: dict, properties: dict, focused: str) -> list[dict]:
     that listen to clicks."""
 
     def element(bid, role, name, value=""):
-        box = properties.get(bid, {}).get("bbox")
+        seen = properties.get(bid, {})
         return {"bid": bid, "role": role, "name": name, "value": value, "focused": bid == focused,
-                "box": [round(v, 1) for v in box] if box else None,
-                "clickable": bool(properties.get(bid, {}).get("clickable"))}
+                "box": [round(v, 1) for v in seen.get("bbox") or ()] or None, "clickable": bool(seen.get("clickable"))}
 
     nodes = {node["nodeId"]: node for node in tree["nodes"]}
     found, todo, seen = {}, [tree["nodes"][0]["nodeId"]], set()
