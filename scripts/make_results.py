@@ -128,22 +128,22 @@ WORDS = {
         "把目标、树、编号、可点击标记、焦点、错误和奖励与录下的 BrowserGym 回合逐一比较，{tasks} 个任务各 {seeds} 个种子；"
         "相同的观测为 {equal} / {observations}。有 {not_covered} 个任务无法比较，原因见 `benchmarks/parity.py`。"),
     "bound": (
-        "The bound is the CPU, and the 60 frames a second of which a click waits for some: with {workers} workers an episode "
-        "takes {cpu:.0f} ms of CPU ({parts}), and {busy:.1f} of {cores} cores are busy. A server takes {server:.0f} MB of "
-        "memory, each further session {session:.0f} MB.",
-        "瓶颈是 CPU，以及每秒 60 帧（一次点击要等其中几帧）：{workers} 个工作进程时一个回合占用 {cpu:.0f} 毫秒（{parts}），"
-        "{cores} 核中有 {busy:.1f} 核在忙。服务器占用 {server:.0f} MB 内存，每多一个会话再加 {session:.0f} MB。"),
+        "The bound is the CPU: with the best of these numbers of workers, {workers}, an episode takes {cpu:.0f} ms ({parts}), "
+        "and {busy:.1f} of {cores} cores are busy. A click waits for some of the 60 frames a second; its worker serves other "
+        "sessions meanwhile. A server takes {server:.0f} MB of memory, each further session {session:.0f} MB.",
+        "瓶颈是 CPU：以上最快的是 {workers} 个工作进程，一个回合占用 {cpu:.0f} 毫秒（{parts}），"
+        "{cores} 核中有 {busy:.1f} 核在忙。一次点击要等每秒 60 帧中的几帧，其间工作进程为别的会话服务。"
+        "服务器占用 {server:.0f} MB 内存，每多一个会话再加 {session:.0f} MB。"),
     "chromium": ("Chromium", "Chromium"), "playwright": ("Playwright's driver", "Playwright 驱动"),
     "worker": ("our workers", "工作进程"), "server": ("server", "服务器"), "client": ("client", "客户端"),
     "each task": (
         "Over all {n} tasks, each with its recorded actions, it is {median:.0f} times stock's episodes per second in the median, "
         "12 times or more on {many} of them and {least:.1f} times on the slowest (`--each-task`, "
-        "recordings/environment/tasks.json). The slowest are pages that are loaded anew for each episode, and those on which "
-        "recorded clicks are refused after half a second of trying, in stock as here.",
+        "recordings/environment/tasks.json). The slowest are pages with many elements, and those that are loaded anew for each "
+        "episode.",
         "在全部 {n} 个任务上，按录下的动作，每秒回合数的中位数是 BrowserGym 的 {median:.0f} 倍，"
         "其中 {many} 个达到 12 倍以上，最慢的为 {least:.1f} 倍"
-        "（`--each-task`，recordings/environment/tasks.json）。最慢的是每个回合都要重新加载的页面，"
-        "以及录下的点击要试半秒才被拒绝的页面，在 BrowserGym 中也是如此。"),
+        "（`--each-task`，recordings/environment/tasks.json）。最慢的是元素很多的页面，以及每个回合都要重新加载的页面。"),
     "faults": (
         "Browsers, workers and the server were killed or stopped, pages made to hang ({n} times in all, `python -m "
         "benchmarks.faults`): the next reset worked after {reset} s at the latest, and no episode lost that way earned a reward. "
