@@ -10,10 +10,10 @@ export JUPYTER_PREFER_ENV_PATH := 1
 # Threads that wait give their core to the browsers, instead of spinning on it.
 export OMP_WAIT_POLICY := PASSIVE
 
-# PRESET=lfm2-full: settings of a run that others published, see presets/. What you set yourself goes before them.
+# PRESET=lfm2-full: settings of a run that others published, see scripts/presets/. What you set yourself goes before them.
 ifdef PRESET
-$(if $(wildcard presets/$(PRESET).mk),,$(error There is no preset $(PRESET): use one of $(basename $(notdir $(wildcard presets/*.mk)))))
-include presets/$(PRESET).mk
+$(if $(wildcard scripts/presets/$(PRESET).mk),,$(error There is no preset $(PRESET): use one of $(basename $(notdir $(wildcard scripts/presets/*.mk)))))
+include scripts/presets/$(PRESET).mk
 $(foreach name,$(filter COURSE_%,$(.VARIABLES)),$(eval export $(name)))
 endif
 
@@ -25,7 +25,7 @@ setup:  ## make .venv with everything in it; a second call does nothing
 
 course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one)
 	$(PY) -m scripts.doctor
-	$(PY) scripts/run_course.py $(if $(NB),--only $(NB))
+	$(PY) tools/run_course.py $(if $(NB),--only $(NB))
 
 test: setup  ## lint, the tests, and the six notebooks at smoke scale
 	$(PY) -m ruff check .
@@ -59,28 +59,28 @@ evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=
 		$(if $(TAUGHT),--taught $(TAUGHT)) $(if $(N),--n $(N)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) $(if $(OUT),--output $(OUT))
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
-	$(PY) scripts/run_course.py --in-place $(if $(NB),--only $(NB))
+	$(PY) tools/run_course.py --in-place $(if $(NB),--only $(NB))
 
 media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
-	$(PY) scripts/make_media.py $(ONLY)
+	$(PY) tools/make_media.py $(ONLY)
 
-slides: setup  ## write workshop/slides.html from the committed notebooks
-	$(PY) scripts/make_slides.py
+slides: setup  ## write docs/teaching/slides.html from the committed notebooks
+	$(PY) tools/make_slides.py
 
 zh: setup  ## write the Chinese notebooks from the English ones and notebooks/zh/*.md
-	$(PY) scripts/make_zh.py
+	$(PY) tools/make_zh.py
 
-results: setup  ## write the recorded numbers into the READMEs, here and in workshop/
-	$(PY) scripts/make_results.py
+results: setup  ## write the recorded numbers into the READMEs, here and in docs/teaching/
+	$(PY) tools/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
 	$(PY) -m scripts.doctor
 
 space:  ## put the environment together for `openenv push`, Docker or Kubernetes, in build/space
-	python3 scripts/make_space.py
+	python3 tools/make_space.py
 
 badges:  ## name the repository in every badge, link and set-up cell (REPO=owner/name)
-	@$(ANY_PYTHON) scripts/set_repository.py "$(REPO)"
+	@$(ANY_PYTHON) tools/set_repository.py "$(REPO)"
 
 lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)
 	$(PY) -m pip freeze -q -q | grep == | grep -viE \

@@ -13,12 +13,13 @@ import random
 import sys
 from collections.abc import Callable
 
-from benchmarks.oracles import ORACLES
 from benchmarks.recording import record
-from helpers.actions import format_action
-from helpers.agents import play_agent, random_agent
 from helpers.browser import list_tasks, start_browser_server
-from helpers.tasks import VALIDATION_SEEDS, specs
+from helpers.browser.actions import format_action
+from helpers.episodes.play import play_agent
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
+from helpers.evaluation.agents import careful, random_agent
+from helpers.evaluation.scripted import SCRIPTS
 
 TURNS, ORACLE_TURNS = 5, 24
 
@@ -38,39 +39,47 @@ def click_everything(seen, turn: int) -> str:
 def wrong_answer(seen, turn: int) -> str:
     """Fills every field with a word that no goal asks for, and hands in."""
     fields = [e for e in seen.elements if e.role in ("textbox", "spinbutton", "searchbox")]
-    return format_action("fill", fields[turn].bid, "zzz") if turn < len(fields) else submit_at_once(seen, turn)
+    return (
+        format_action("fill", fields[turn].bid, "zzz")
+        if turn < len(fields)
+        else submit_at_once(seen, turn)
+    )
 
 
-BLIND: dict[str, Callable] = {"random": random_agent(0), "submit at once": submit_at_once, "click everything": click_everything,
-                              "wrong answer": wrong_answer}
-
-
-def careful(agent: Callable) -> Callable:
-    """An agent whose script meets a page that it does not expect waits instead of failing."""
-
-    def act(seen, turn: int) -> str:
-        try:
-            return agent(seen, turn)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, StopIteration):
-            return "noop(500)"
-
-    return act
+BLIND: dict[str, Callable] = {
+    "random": random_agent(0),
+    "submit at once": submit_at_once,
+    "click everything": click_everything,
+    "wrong answer": wrong_answer,
+}
 
 
 def audit(n: int, tasks: list[str]) -> dict[str, dict[str, dict]]:
     """{task: {agent: {"n", "paid", "tipped"}}} over ``n`` validation seeds."""
     results: dict[str, dict[str, dict]] = {task: {} for task in tasks}
-    with start_browser_server(workers=6) as server:  # most of the time goes into waiting for clicks that the page refuses
+    with start_browser_server(
+        workers=6
+    ) as server:  # most of the time goes into waiting for clicks that the page refuses
         clients = server.clients(12)
         for done, task in enumerate(tasks):
             print(f"\r{done} of {len(tasks)} tasks", end="", file=sys.stderr, flush=True)
-            for name, agent in {**({"oracle": ORACLES[task]} if task in ORACLES else {}), **BLIND}.items():
+            for name, agent in {
+                **({"oracle": SCRIPTS[task]} if task in SCRIPTS else {}),
+                **BLIND,
+            }.items():
                 pages = specs(task, VALIDATION_SEEDS, n)
                 random.Random(0).shuffle(pages)
                 turns = ORACLE_TURNS if name == "oracle" else TURNS
-                episodes = [e for e in play_agent(careful(agent), pages, clients, turns) if e.reward is not None]
-                results[task][name] = {"n": len(episodes), "paid": sum(e.reward == 1 for e in episodes),
-                                       "tipped": sum(0 < (e.raw_reward or 0) < 1 for e in episodes)}
+                episodes = [
+                    e
+                    for e in play_agent(careful(agent), pages, clients, turns)
+                    if e.reward is not None
+                ]
+                results[task][name] = {
+                    "n": len(episodes),
+                    "paid": sum(e.reward == 1 for e in episodes),
+                    "tipped": sum(0 < (e.raw_reward or 0) < 1 for e in episodes),
+                }
     return results
 
 
@@ -78,16 +87,29 @@ def show(results: dict[str, dict[str, dict]]) -> None:
     names = ["oracle", *BLIND]
     print(f"{'paid / tipped of n':28}" + "".join(f"{name:>18}" for name in names))
     for task, row in results.items():
-        cells = [f"{row[name]['paid']} / {row[name]['tipped']} of {row[name]['n']}" if name in row else "-" for name in names]
+        cells = [
+            f"{row[name]['paid']} / {row[name]['tipped']} of {row[name]['n']}"
+            if name in row
+            else "-"
+            for name in names
+        ]
         print(f"{task:28}" + "".join(f"{cell:>18}" for cell in cells))
     tipped = [task for task, row in results.items() if any(r["tipped"] for r in row.values())]
     print(f"\nraw > 0 is not success on {len(tipped)} of {len(results)} tasks: {', '.join(tipped)}")
-    perfect = [task for task, row in results.items() if "oracle" in row and row["oracle"]["paid"] == row["oracle"]["n"] > 0]
-    print(f"scripted solutions: {sum('oracle' in row for row in results.values())} tasks, always paid on {len(perfect)}")
+    perfect = [
+        task
+        for task, row in results.items()
+        if "oracle" in row and row["oracle"]["paid"] == row["oracle"]["n"] > 0
+    ]
+    print(
+        f"scripted solutions: {sum('oracle' in row for row in results.values())} tasks, always paid on {len(perfect)}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--n", type=int, default=6, help="seeds per task and agent")
     parser.add_argument("--tasks", help="only these, separated by commas")

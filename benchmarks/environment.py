@@ -32,11 +32,11 @@ import psutil
 
 from benchmarks.recording import record
 from benchmarks.soak import measure as usage
-from helpers.agents import text_match_agent
 from helpers.browser import start_browser_server
 from helpers.browser.processes import descendants
+from helpers.evaluation.agents import text_match_agent
+from helpers.settings.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 STOCK = Path(__file__).with_name("stock_browsergym.py")
 CLICK, FILL, FIRST_SEED = "click-button", "enter-text", 20_000
 
@@ -44,8 +44,17 @@ CLICK, FILL, FIRST_SEED = "click-button", "enter-text", 20_000
 def in_stock(plans: list[list]) -> tuple[list[list], float]:
     """Play one plan per process, all at once; returns their episodes, and the seconds from the start signal to the last
     answer."""
-    processes = [subprocess.Popen([sys.executable, str(STOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                  stderr=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=str(ROOT))) for _ in plans]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(STOCK)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            stderr=subprocess.DEVNULL,
+            env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        )
+        for _ in plans
+    ]
     for process in processes:
         assert process.stdout.readline() == "READY\n", "stock BrowserGym did not start"
     started = time.perf_counter()
@@ -66,7 +75,17 @@ def timed(call, *arguments, **named):
 
 def single_calls(repeat: int) -> tuple[dict, list]:
     """Medians of our calls, in ms and bytes, and the same episodes as a plan for stock."""
-    ours, plan = {"reset_ms": [], "click_ms": [], "fill_ms": [], "screenshot_ms": [], "wire_bytes": [], "wire_ms": []}, []
+    ours, plan = (
+        {
+            "reset_ms": [],
+            "click_ms": [],
+            "fill_ms": [],
+            "screenshot_ms": [],
+            "wire_bytes": [],
+            "wire_ms": [],
+        },
+        [],
+    )
     with start_browser_server(workers=1) as server, server.client() as env:
         for task in (CLICK, FILL):
             env.reset(task, 1)  # a first page warms the browser, here and in stock
@@ -77,7 +96,10 @@ def single_calls(repeat: int) -> tuple[dict, list]:
                     ours["reset_ms"].append(ms)
                     ours["wire_bytes"].append(len(seen.model_dump_json()))
                     ours["wire_ms"].append(timed(env.step, "no action")[1])
-                    bare, pictured = timed(env.step, "noop(0)")[1], timed(env.step, "noop(0)", screenshot=True)[1]
+                    bare, pictured = (
+                        timed(env.step, "noop(0)")[1],
+                        timed(env.step, "noop(0)", screenshot=True)[1],
+                    )
                     ours["screenshot_ms"].append(max(0.0, pictured - bare))
                 action = text_match_agent(seen, 0)
                 plan.append([task, seed, [action]])
@@ -88,12 +110,14 @@ def single_calls(repeat: int) -> tuple[dict, list]:
 def medians_of_stock(episodes: list[list]) -> dict:
     """The same numbers from what stock played; the first episode of each task is left out, as ours is."""
     half = len(episodes) // 2
-    clicks, fills = episodes[1:half], episodes[half + 1:]
-    return {"reset_ms": statistics.median(1_000 * e[0]["seconds"] for e in clicks),
-            "click_ms": statistics.median(1_000 * e[1]["seconds"] for e in clicks),
-            "fill_ms": statistics.median(1_000 * e[1]["seconds"] for e in fills),
-            "screenshot_ms": statistics.median(1_000 * e[-1]["screenshot_seconds"] for e in clicks),
-            "wire_bytes": statistics.median(e[0]["wire_bytes"] for e in clicks)}
+    clicks, fills = episodes[1:half], episodes[half + 1 :]
+    return {
+        "reset_ms": statistics.median(1_000 * e[0]["seconds"] for e in clicks),
+        "click_ms": statistics.median(1_000 * e[1]["seconds"] for e in clicks),
+        "fill_ms": statistics.median(1_000 * e[1]["seconds"] for e in fills),
+        "screenshot_ms": statistics.median(1_000 * e[-1]["screenshot_seconds"] for e in clicks),
+        "wire_bytes": statistics.median(e[0]["wire_bytes"] for e in clicks),
+    }
 
 
 def cpu_seconds(pid: int) -> Counter:
@@ -102,8 +126,15 @@ def cpu_seconds(pid: int) -> Counter:
     for process in descendants(pid):
         words = " ".join(process.cmdline())
         kind = re.search(r"--type=(\w+)", words)
-        name = ("server" if process.pid == pid else "worker" if "helpers.browser.worker" in words else
-                "playwright" if "node" in process.name() else f"chromium {kind[1] if kind else 'browser'}")
+        name = (
+            "server"
+            if process.pid == pid
+            else "worker"
+            if "helpers.browser.worker" in words
+            else "playwright"
+            if "node" in process.name()
+            else f"chromium {kind[1] if kind else 'browser'}"
+        )
         parts[name] += sum(process.cpu_times()[:2])
     return parts
 
@@ -111,7 +142,10 @@ def cpu_seconds(pid: int) -> Counter:
 def our_throughput(workers: int, episodes: int) -> tuple[float, dict[str, float], list]:
     """Episodes per second with four sessions per worker, milliseconds of CPU per episode and process, the plan that was
     played."""
-    with start_browser_server(workers=workers) as server, ThreadPoolExecutor(4 * workers) as threads:
+    with (
+        start_browser_server(workers=workers) as server,
+        ThreadPoolExecutor(4 * workers) as threads,
+    ):
         clients = server.clients(4 * workers)
         plans: list[list] = [[] for _ in clients]
 
@@ -138,7 +172,7 @@ def our_throughput(workers: int, episodes: int) -> tuple[float, dict[str, float]
 def stock_throughput(workers: int, plan: list, episodes: int) -> float:
     """Episodes per second of as many stock processes; the start of Python is not counted."""
     each = max(2, episodes // workers)
-    plans = [[*plan[i * each:(i + 1) * each]] or plan[:each] for i in range(workers)]
+    plans = [[*plan[i * each : (i + 1) * each]] or plan[:each] for i in range(workers)]
     played, seconds = in_stock(plans)
     return sum(map(len, played)) / seconds
 
@@ -147,8 +181,14 @@ def measure(workers: list[int], repeat: int, episodes: int) -> dict:
     """Everything, as the object that ``--json`` prints: {name: {"stock", "ours", "ratio"}}."""
     ours, plan = single_calls(repeat)
     stock = medians_of_stock(in_stock([plan])[0][0])
-    table = {name: {"stock": round(stock[name], 1), "ours": round(ours[name], 1), "ratio": round(stock[name] / ours[name], 1)}
-             for name in stock}
+    table = {
+        name: {
+            "stock": round(stock[name], 1),
+            "ours": round(ours[name], 1),
+            "ratio": round(stock[name] / ours[name], 1),
+        }
+        for name in stock
+    }
     table["wire_ms"] = {"ours": round(ours["wire_ms"], 2)}
     per_second, cpu_ms = {"stock": {}, "ours": {}, "ratio": {}}, {}
     for n in workers:
@@ -156,8 +196,13 @@ def measure(workers: list[int], repeat: int, episodes: int) -> dict:
         slow = stock_throughput(n, plan, max(2 * n, episodes // 20))
         per_second["ours"][n], per_second["stock"][n] = round(rate, 2), round(slow, 3)
         per_second["ratio"][n] = round(rate / slow, 1)
-    return table | {"episodes_per_s": per_second, "cpu_ms": cpu_ms, "memory_mb": memory(2, 16),
-                    "cores": os.cpu_count(), "repeat": repeat}
+    return table | {
+        "episodes_per_s": per_second,
+        "cpu_ms": cpu_ms,
+        "memory_mb": memory(2, 16),
+        "cores": os.cpu_count(),
+        "repeat": repeat,
+    }
 
 
 def memory(workers: int, sessions: int) -> dict[str, float]:
@@ -184,7 +229,9 @@ def each_task(repeat: int) -> dict[str, dict[str, float]]:
 
     by_task: dict[str, list] = {}
     for episode in read_golden():
-        by_task.setdefault(episode["task"], []).append([episode["task"], episode["seed"], episode["actions"]])
+        by_task.setdefault(episode["task"], []).append(
+            [episode["task"], episode["seed"], episode["actions"]]
+        )
     stock, _ = in_stock([[plan[i] for plan in by_task.values()] for i in (0, 1)])
     result = {}
     with start_browser_server(workers=2) as server, ThreadPoolExecutor(8) as threads:
@@ -198,38 +245,60 @@ def each_task(repeat: int) -> dict[str, dict[str, float]]:
 
         for i, (task, plan) in enumerate(by_task.items()):
             list(threads.map(play, clients, [plan[:1]] * 8))
-            _, ms = timed(lambda plan=plan: list(threads.map(play, clients, [(plan[:2] * repeat)[:repeat]] * 8)))
+            _, ms = timed(
+                lambda plan=plan: list(
+                    threads.map(play, clients, [(plan[:2] * repeat)[:repeat]] * 8)
+                )
+            )
             slow = 2 / statistics.mean(sum(seen["seconds"] for seen in side[i]) for side in stock)
             seen = clients[0].reset(task, plan[0][1], screenshot=True)
-            result[task] = {"stock": round(slow, 3), "ours": round(8_000 * repeat / ms, 2),
-                            "ratio": round(8_000 * repeat / ms / slow, 1),
-                            "text_bytes": sent_bytes(seen.model_copy(update={"screenshot": None})),
-                            "picture_bytes": sent_bytes(seen)}
+            result[task] = {
+                "stock": round(slow, 3),
+                "ours": round(8_000 * repeat / ms, 2),
+                "ratio": round(8_000 * repeat / ms / slow, 1),
+                "text_bytes": sent_bytes(seen.model_copy(update={"screenshot": None})),
+                "picture_bytes": sent_bytes(seen),
+            }
     return result
 
 
 def show_tasks(result: dict) -> None:
     for task, row in sorted(result.items(), key=lambda item: item[1]["ratio"]):
-        print(f"{task:28}{row['stock']:10.3f}{row['ours']:10.2f}{row['ratio']:9.1f}   episodes/s"
-              f"{row['text_bytes']:10,} bytes{row['picture_bytes']:10,} with picture")
+        print(
+            f"{task:28}{row['stock']:10.3f}{row['ours']:10.2f}{row['ratio']:9.1f}   episodes/s"
+            f"{row['text_bytes']:10,} bytes{row['picture_bytes']:10,} with picture"
+        )
     ratios = [row["ratio"] for row in result.values()]
-    print(f"{len(ratios)} tasks: median {statistics.median(ratios):.0f} times stock, least {min(ratios):.1f}, "
-          f"below 12 on {sum(r < 12 for r in ratios)}")
+    print(
+        f"{len(ratios)} tasks: median {statistics.median(ratios):.0f} times stock, least {min(ratios):.1f}, "
+        f"below 12 on {sum(r < 12 for r in ratios)}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
     parser.add_argument("--workers", default="1,2,4,8", help="worker counts, separated by commas")
     parser.add_argument("--repeat", type=int, default=15, help="episodes per median")
-    parser.add_argument("--episodes", type=int, default=160, help="episodes of ours per worker count (stock: a twentieth)")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=160,
+        help="episodes of ours per worker count (stock: a twentieth)",
+    )
     parser.add_argument("--each-task", action="store_true")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     if options.each_task:
         result = each_task(max(2, options.repeat // 2))
     else:
-        result = measure([int(n) for n in options.workers.split(",")], options.repeat, options.episodes)
+        result = measure(
+            [int(n) for n in options.workers.split(",")], options.repeat, options.episodes
+        )
     if options.record and options.each_task:
         record("environment", {"tasks": result}, "tasks.json", "--each-task")
     elif options.record:
@@ -241,20 +310,28 @@ def main() -> None:
 
 
 def show(result: dict) -> None:
-    print(f"{'':16}{'stock':>12}{'ours':>10}{'ratio':>9}   median of {result['repeat']}, {result['cores']} cores")
+    print(
+        f"{'':16}{'stock':>12}{'ours':>10}{'ratio':>9}   median of {result['repeat']}, {result['cores']} cores"
+    )
     for name in ("reset_ms", "click_ms", "fill_ms", "screenshot_ms", "wire_bytes"):
         row = result[name]
         print(f"{name:16}{row['stock']:12,.1f}{row['ours']:10,.1f}{row['ratio']:9.1f}")
     print(f"{'wire_ms':16}{'':12}{result['wire_ms']['ours']:10.2f}")
     rates = result["episodes_per_s"]
     for n in rates["ours"]:
-        print(f"{f'{n} workers':16}{rates['stock'][n]:12.3f}{rates['ours'][n]:10.2f}{rates['ratio'][n]:9.1f}   episodes/s")
+        print(
+            f"{f'{n} workers':16}{rates['stock'][n]:12.3f}{rates['ours'][n]:10.2f}{rates['ratio'][n]:9.1f}   episodes/s"
+        )
     for n, parts in result["cpu_ms"].items():
         whole = sum(parts.values())
-        print(f"{f'{n} workers':16}CPU per episode {whole:.0f} ms, which is {rates['ours'][n] * whole / 1_000:.1f} cores: "
-              + ", ".join(f"{name} {ms:.0f}" for name, ms in parts.items() if ms >= 1))
+        print(
+            f"{f'{n} workers':16}CPU per episode {whole:.0f} ms, which is {rates['ours'][n] * whole / 1_000:.1f} cores: "
+            + ", ".join(f"{name} {ms:.0f}" for name, ms in parts.items() if ms >= 1)
+        )
     memory_mb = result["memory_mb"]
-    print(f"memory: {memory_mb['server']:.0f} MB, and {memory_mb['per_session']:.0f} MB for each further session")
+    print(
+        f"memory: {memory_mb['server']:.0f} MB, and {memory_mb['per_session']:.0f} MB for each further session"
+    )
 
 
 if __name__ == "__main__":

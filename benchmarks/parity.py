@@ -20,17 +20,26 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from benchmarks.environment import in_stock
 from benchmarks.recording import record
 from helpers.browser import BrowserClient, BrowserObservation, list_tasks, start_browser_server
+from helpers.settings.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "recordings" / "parity" / "stock.jsonl.gz"
 IN_PLACE = ROOT / "helpers" / "browser" / "in_place.json"
 SEEDS = (1, 2, 3)
-FIELDS = ("goal", "axtree_txt", "bids", "clickable", "focused_bid", "error", "reward", "raw_reward", "done")
+FIELDS = (
+    "goal",
+    "axtree_txt",
+    "bids",
+    "clickable",
+    "focused_bid",
+    "error",
+    "reward",
+    "raw_reward",
+    "done",
+)
 # What cannot be equal, and why. Their own rule is determinism (tests/test_parity.py).
 NOT_COVERED: dict[str, str] = {
     "social-media": "an icon changes its picture under the mouse: a click lands once that is loaded: here, not in stock",
@@ -57,12 +66,17 @@ def draw_action(seen: BrowserObservation, draw: random.Random) -> str:
         return f"select_option('{draw.choice(lists)}', '{draw.choice(options)}')"
     if seen.task == "login-user-popup":  # see NOT_COVERED
         return f"click('{bid}')"
-    others = [f"press('{bid}', 'Tab')", f"hover('{bid}')", *([] if seen.task.startswith(RACES) else [f"dblclick('{bid}')"])]
+    others = [
+        f"press('{bid}', 'Tab')",
+        f"hover('{bid}')",
+        *([] if seen.task.startswith(RACES) else [f"dblclick('{bid}')"]),
+    ]
     return draw.choice([f"click('{bid}')"] * 5 + others)
 
 
-def play(env: BrowserClient, task: str, seed: int, actions: Sequence[str] | None = None,
-         turns: int = 2) -> tuple[list[BrowserObservation], list]:
+def play(
+    env: BrowserClient, task: str, seed: int, actions: Sequence[str] | None = None, turns: int = 2
+) -> tuple[list[BrowserObservation], list]:
     """One episode: what was seen, and the actions; where none are given, ``turns`` of them are drawn."""
     draw, seen, taken = random.Random(f"{task} {seed}"), [env.reset(task, seed)], []
     for i in range(turns if actions is None else len(actions)):
@@ -78,12 +92,22 @@ def comparable(seen: BrowserObservation, stock: dict) -> dict:
     act on: they have to be among stock's, with the same flag."""
     own = {e.bid for e in seen.elements}
     clickable = {e.bid for e in seen.elements if e.clickable}
-    return {"goal": seen.goal, "axtree_txt": without_port(seen.axtree_txt), "focused_bid": seen.focused_bid,
-            "bids": stock["bids"] if own <= set(stock["bids"]) else sorted(own),
-            "clickable": stock["clickable"] if clickable == own & set(stock["clickable"]) else sorted(clickable),
-            # We add the page's reason to the first line of Playwright's error, which is all that stock's record keeps.
-            "error": stock["error"] if seen.error.startswith(stock["error"]) == bool(seen.error) else seen.error,
-            "reward": float(seen.done and (seen.raw_reward or 0) > 0), "raw_reward": seen.raw_reward, "done": seen.done}
+    return {
+        "goal": seen.goal,
+        "axtree_txt": without_port(seen.axtree_txt),
+        "focused_bid": seen.focused_bid,
+        "bids": stock["bids"] if own <= set(stock["bids"]) else sorted(own),
+        "clickable": stock["clickable"]
+        if clickable == own & set(stock["clickable"])
+        else sorted(clickable),
+        # We add the page's reason to the first line of Playwright's error, which is all that stock's record keeps.
+        "error": stock["error"]
+        if seen.error.startswith(stock["error"]) == bool(seen.error)
+        else seen.error,
+        "reward": float(seen.done and (seen.raw_reward or 0) > 0),
+        "raw_reward": seen.raw_reward,
+        "done": seen.done,
+    }
 
 
 def without_port(text: str) -> str:
@@ -94,14 +118,22 @@ def compare(seen: list[BrowserObservation], stock: list[dict]) -> list[list[str]
     """For each observation the fields that differ."""
     if len(seen) != len(stock):
         return [["number of observations"]] * max(len(seen), len(stock))
-    pairs = [(comparable(mine, theirs), theirs) for mine, theirs in zip(seen, stock, strict=True) if not only_a_fragment(theirs)]
+    pairs = [
+        (comparable(mine, theirs), theirs)
+        for mine, theirs in zip(seen, stock, strict=True)
+        if not only_a_fragment(theirs)
+    ]
     return [[name for name in FIELDS if mine[name] != theirs[name]] for mine, theirs in pairs]
 
 
 def only_a_fragment(stock: dict) -> bool:
     """Whether stock ended the episode because a link to "#" was clicked; it pays nothing then, whatever the page says. We go by
     the page, so such an observation cannot be compared."""
-    return stock["left"].startswith("invalid url") and "#" in stock["url"] and "/miniwob/" in stock["url"]
+    return (
+        stock["left"].startswith("invalid url")
+        and "#" in stock["url"]
+        and "/miniwob/" in stock["url"]
+    )
 
 
 def read_golden() -> list[dict]:
@@ -110,7 +142,9 @@ def read_golden() -> list[dict]:
         return [json.loads(line) for line in file]
 
 
-def with_each(tasks: Iterable[str], work: Callable[[BrowserClient, str], list], sessions: int = 8, **server) -> dict[str, list]:
+def with_each(
+    tasks: Iterable[str], work: Callable[[BrowserClient, str], list], sessions: int = 8, **server
+) -> dict[str, list]:
     """What ``work(client, task)`` returns for each task, several at once on one server."""
     tasks = list(tasks)
     with start_browser_server(**server) as running, ThreadPoolExecutor(sessions) as threads:
@@ -126,7 +160,9 @@ def with_each(tasks: Iterable[str], work: Callable[[BrowserClient, str], list], 
         return dict(zip(tasks, threads.map(one, tasks), strict=True))
 
 
-Row = tuple[dict, int, list[str], BrowserObservation]  # episode, step, fields that differ from stock's, what is seen here
+Row = tuple[
+    dict, int, list[str], BrowserObservation
+]  # episode, step, fields that differ from stock's, what is seen here
 
 
 def compare_all(golden: list[dict], before: int = 1, **server) -> dict[str, list[Row]]:
@@ -141,8 +177,10 @@ def compare_all(golden: list[dict], before: int = 1, **server) -> dict[str, list
             for other in range(before):  # something else first: nothing of it may be left
                 play(env, task, episode["seed"] + 50 * (other + 1), turns=2 * before)
             seen, _ = play(env, task, episode["seed"], episode["actions"])
-            found += [(episode, step, fields, seen[min(step, len(seen) - 1)])
-                      for step, fields in enumerate(compare(seen, episode["stock"]))]
+            found += [
+                (episode, step, fields, seen[min(step, len(seen) - 1)])
+                for step, fields in enumerate(compare(seen, episode["stock"]))
+            ]
         return found
 
     return with_each(by_task, again, **server)
@@ -153,9 +191,16 @@ def record_stock(tasks: Sequence[str]) -> None:
     record has of other tasks)."""
     covered = [task for task in tasks if task not in NOT_COVERED]
     drawn = with_each(covered, lambda env, task: [play(env, task, seed)[1] for seed in SEEDS])
-    plan = [[task, seed, actions] for task in covered for seed, actions in zip(SEEDS, drawn[task], strict=True)]
+    plan = [
+        [task, seed, actions]
+        for task in covered
+        for seed, actions in zip(SEEDS, drawn[task], strict=True)
+    ]
     cores = os.cpu_count() or 1
-    plans = [[episode for episode in plan if covered.index(episode[0]) % cores == i] for i in range(cores)]
+    plans = [
+        [episode for episode in plan if covered.index(episode[0]) % cores == i]
+        for i in range(cores)
+    ]
     GOLDEN.parent.mkdir(parents=True, exist_ok=True)
     episodes = [e for e in read_golden() if e["task"] not in tasks] if GOLDEN.exists() else []
     for part, answers in zip(plans, in_stock(plans)[0], strict=True):
@@ -163,11 +208,19 @@ def record_stock(tasks: Sequence[str]) -> None:
             if not stock:
                 print(f"stock BrowserGym cannot play {task}, seed {seed}: {actions}")
                 continue
-            stock = [{name: seen[name] for name in (*FIELDS, "url", "left")} | {"axtree_txt": without_port(seen["axtree_txt"])}
-                     for seen in stock]
+            stock = [
+                {name: seen[name] for name in (*FIELDS, "url", "left")}
+                | {"axtree_txt": without_port(seen["axtree_txt"])}
+                for seen in stock
+            ]
             episodes.append({"task": task, "seed": seed, "actions": actions, "stock": stock})
-    with gzip.GzipFile(GOLDEN, "wb", mtime=0) as file:  # no time in it: the same content is the same file
-        file.writelines(json.dumps(e, ensure_ascii=False).encode() + b"\n" for e in sorted(episodes, key=lambda e: e["task"]))
+    with gzip.GzipFile(
+        GOLDEN, "wb", mtime=0
+    ) as file:  # no time in it: the same content is the same file
+        file.writelines(
+            json.dumps(e, ensure_ascii=False).encode() + b"\n"
+            for e in sorted(episodes, key=lambda e: e["task"])
+        )
 
 
 def choose() -> int:
@@ -181,10 +234,16 @@ def choose() -> int:
         os.environ["PARITY_IN_PLACE"] = how
         why: dict[str, set[str]] = {task: set() for task in fresh.keys() - chosen.keys()}
         for before in (1, 2, 3):
-            for task, rows in compare_all([e for e in golden if e["task"] in why], before=before).items():
+            for task, rows in compare_all(
+                [e for e in golden if e["task"] in why], before=before
+            ).items():
                 pairs = list(zip(rows, fresh[task], strict=False))
                 why[task] |= {name for row in rows for name in row[2]}
-                why[task] |= {"a box or a value"} if any(mine != own for (*_, mine), (*_, own) in pairs) else set()
+                why[task] |= (
+                    {"a box or a value"}
+                    if any(mine != own for (*_, mine), (*_, own) in pairs)
+                    else set()
+                )
                 why[task] |= {"length"} if len(rows) != len(fresh[task]) else set()
         chosen |= {task: how for task, found in why.items() if not found}
         for task in sorted(why.keys() - chosen.keys()):
@@ -195,7 +254,9 @@ def choose() -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("record", "stock", "control", "choose"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--tasks", help="with --stock: only these, separated by commas")
@@ -211,13 +272,26 @@ def main() -> int:
     observations = sum(map(len, results.values()))
     for task, rows in unequal.items():
         for episode, step, fields, _ in rows:
-            print(f"{task}, seed {episode['seed']}, after {['the reset', *episode['actions']][step]}: {', '.join(fields)}")
-    print("differing fields:", dict(Counter(f for rows in unequal.values() for r in rows for f in r[2])) or "none")
+            print(
+                f"{task}, seed {episode['seed']}, after {['the reset', *episode['actions']][step]}: {', '.join(fields)}"
+            )
+    print(
+        "differing fields:",
+        dict(Counter(f for rows in unequal.values() for r in rows for f in r[2])) or "none",
+    )
     equal = observations - sum(map(len, unequal.values()))
     print(f"{len(results)} tasks, {len(SEEDS)} seeds, {observations} observations, {equal} equal")
     if options.record:
-        record("parity", {"tasks": len(results), "seeds": len(SEEDS), "observations": observations, "equal": equal,
-                          "not_covered": NOT_COVERED})
+        record(
+            "parity",
+            {
+                "tasks": len(results),
+                "seeds": len(SEEDS),
+                "observations": observations,
+                "equal": equal,
+                "not_covered": NOT_COVERED,
+            },
+        )
     return int(any(unequal.values()))
 
 

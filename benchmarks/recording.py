@@ -1,10 +1,9 @@
 """Where the benchmarks keep what they measured: one JSON file per benchmark, under recordings/."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
+from helpers.settings.paths import RECORDINGS
 
 
 def record(name: str, result: dict[str, Any], file: str = "result.json", options: str = "") -> None:

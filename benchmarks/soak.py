@@ -13,11 +13,12 @@ import time
 import psutil
 
 from benchmarks.recording import record
-from helpers.agents import play_agent, random_agent
 from helpers.browser import start_browser_server
 from helpers.browser.processes import descendants
-from helpers.rollouts import EpisodeSpec
-from helpers.tasks import TASKS, TRAIN_SEEDS
+from helpers.episodes.config import EpisodeSpec
+from helpers.episodes.play import play_agent
+from helpers.episodes.tasks import TASKS, TRAIN_SEEDS
+from helpers.evaluation.agents import random_agent
 
 SESSIONS = 8
 
@@ -41,17 +42,30 @@ def soak(episodes: int, every: int) -> list[dict]:
     with start_browser_server() as server:
         clients = server.clients(SESSIONS)
         while played < episodes:
-            pages = [EpisodeSpec(tasks[n % len(tasks)], TRAIN_SEEDS[n]) for n in range(played, played + every)]
-            lost += sum(e.reward is None for e in play_agent(random_agent(0), pages, clients, max_turns=2))
+            pages = [
+                EpisodeSpec(tasks[n % len(tasks)], TRAIN_SEEDS[n])
+                for n in range(played, played + every)
+            ]
+            lost += sum(
+                e.reward is None for e in play_agent(random_agent(0), pages, clients, max_turns=2)
+            )
             played += every
-            rows.append({"episodes": played, "lost": lost, "minutes": round((time.monotonic() - started) / 60, 2),
-                         **measure(server._process.pid)})
+            rows.append(
+                {
+                    "episodes": played,
+                    "lost": lost,
+                    "minutes": round((time.monotonic() - started) / 60, 2),
+                    **measure(server._process.pid),
+                }
+            )
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--episodes", type=int, default=5_000)
     options = parser.parse_args()
@@ -60,10 +74,14 @@ def main() -> None:
     early, late = warm[:2], warm[-2:]
     growth = sum(r["memory_mb"] for r in late) / sum(r["memory_mb"] for r in early) - 1
     descriptors = late[-1]["descriptors"] - early[0]["descriptors"]
-    print(f"memory {100 * growth:+.1f} % after warm-up, descriptors {descriptors:+d}, zombies {late[-1]['zombies']}, "
-          f"lost {late[-1]['lost']} of {late[-1]['episodes']}")
+    print(
+        f"memory {100 * growth:+.1f} % after warm-up, descriptors {descriptors:+d}, zombies {late[-1]['zombies']}, "
+        f"lost {late[-1]['lost']} of {late[-1]['episodes']}"
+    )
     if options.record:
-        record("soak", {"memory_growth": round(growth, 4), "descriptors": descriptors, "rows": rows})
+        record(
+            "soak", {"memory_growth": round(growth, 4), "descriptors": descriptors, "rows": rows}
+        )
 
 
 if __name__ == "__main__":

@@ -18,22 +18,38 @@ from browsergym.core.observation import extract_screenshot
 from browsergym.utils.obs import flatten_axtree_to_str
 from playwright.sync_api import BrowserType
 
+from helpers.browser.chromium import find_chromium
 from helpers.browser.server import _Pages
-from helpers.chromium import find_chromium
 
 
 def fields(observation, seconds, reward=0.0, done=False, info=None):
-    properties, text = observation["extra_element_properties"], flatten_axtree_to_str(observation["axtree_object"])
+    properties, text = (
+        observation["extra_element_properties"],
+        flatten_axtree_to_str(observation["axtree_object"]),
+    )
     return {
-        "goal": observation["goal"], "axtree_txt": text,
-        "bids": sorted(properties), "clickable": sorted(b for b, p in properties.items() if p["clickable"]),
-        "focused_bid": observation["focused_element_bid"], "error": observation["last_action_error"].split("\n")[0],
-        "url": observation["url"], "left": info["task_info"].get("error", "") if info else "",
-        "done": done, "reward": float(reward > 0),  # its size shrinks with the wall clock
-        "raw_reward": info["task_info"].get("RAW_REWARD_GLOBAL", 0.0) if done else 0.0, "seconds": seconds,
+        "goal": observation["goal"],
+        "axtree_txt": text,
+        "bids": sorted(properties),
+        "clickable": sorted(b for b, p in properties.items() if p["clickable"]),
+        "focused_bid": observation["focused_element_bid"],
+        "error": observation["last_action_error"].split("\n")[0],
+        "url": observation["url"],
+        "left": info["task_info"].get("error", "") if info else "",
+        "done": done,
+        "reward": float(reward > 0),  # its size shrinks with the wall clock
+        "raw_reward": info["task_info"].get("RAW_REWARD_GLOBAL", 0.0) if done else 0.0,
+        "seconds": seconds,
         # What upstream's OpenEnv server puts on the wire: the text, and the picture as nested lists.
-        "wire_bytes": len(json.dumps({"screenshot": observation["screenshot"].tolist(), "goal": observation["goal"],
-                                      "text": text})),
+        "wire_bytes": len(
+            json.dumps(
+                {
+                    "screenshot": observation["screenshot"].tolist(),
+                    "goal": observation["goal"],
+                    "text": text,
+                }
+            )
+        ),
     }
 
 
@@ -58,7 +74,9 @@ def prepare():
     threading.Thread(target=pages.serve_forever, daemon=True).start()
     os.environ["MINIWOB_URL"] = f"http://127.0.0.1:{pages.server_port}/miniwob/"
     launch = BrowserType.launch  # the chat window has no setting for the browser's path
-    BrowserType.launch = lambda self, **named: launch(self, **named | {"executable_path": find_chromium()})
+    BrowserType.launch = lambda self, **named: launch(
+        self, **named | {"executable_path": find_chromium()}
+    )
 
 
 def make_env(task):

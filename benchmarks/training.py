@@ -20,11 +20,10 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 
 from benchmarks.recording import record
+from helpers.settings.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("environment", "prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
 VARIANTS = {  # name: (environment variables, shares prompts, LoRA)
     "as in the course": ({}, True, False),
@@ -64,17 +63,23 @@ def watch(trainer, clock: Clock) -> None:
     """Put the clock on the calls of a trainer that the parts are made of."""
     import torch
 
-    import helpers.rollouts as rollouts
+    import helpers.episodes.play as rollouts
 
     clock.wrap(rollouts, "play_episodes", "environment")
     if trainer.use_vllm:
-        clock.wrap(trainer.vllm_generation.llm, "generate",
-                   lambda prompts, sampling, **_: "prefill" if sampling.max_tokens == 1 else "decode")
+        clock.wrap(
+            trainer.vllm_generation.llm,
+            "generate",
+            lambda prompts, sampling, **_: "prefill" if sampling.max_tokens == 1 else "decode",
+        )
         clock.wrap(trainer.vllm_generation, "sync_weights", "sync")
     else:
         clock.wrap(rollouts.TransformersGenerator, "generate", "decode")
-    clock.wrap(trainer, "_get_per_token_logps_and_entropies",
-               lambda *_, **__: "forward" if torch.is_grad_enabled() else "logprobs")
+    clock.wrap(
+        trainer,
+        "_get_per_token_logps_and_entropies",
+        lambda *_, **__: "forward" if torch.is_grad_enabled() else "logprobs",
+    )
     clock.wrap(trainer.accelerator, "backward", "backward")
 
 
@@ -84,16 +89,27 @@ def run_variant(name: str, updates: int, groups: int = 4) -> dict[str, float]:
     from dataclasses import replace
 
     from helpers.browser import start_browser_server
-    from helpers.policies import load_policy
-    from helpers.profiles import get_profile
-    from helpers.training import build_trainer
+    from helpers.learning.run import build_trainer
+    from helpers.policy.loading import load_policy
+    from helpers.settings.profiles import get_profile
 
     _, share, lora = VARIANTS[name]
-    profile = replace(get_profile(scale="demo"), groups=groups, group_size=4, updates=updates + 1, save_every=1_000,
-                      clients=4 * groups)
+    profile = replace(
+        get_profile(scale="demo"),
+        groups=groups,
+        group_size=4,
+        updates=updates + 1,
+        save_every=1_000,
+        clients=4 * groups,
+    )
     policy = load_policy(profile.policy, profile.dtype, profile.device)
-    with start_browser_server(workers=profile.workers) as server, tempfile.TemporaryDirectory() as folder:
-        trainer = build_trainer(profile, policy, server.clients(profile.clients), folder, lora, show=lambda text: None)
+    with (
+        start_browser_server(workers=profile.workers) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        trainer = build_trainer(
+            profile, policy, server.clients(profile.clients), folder, lora, show=lambda text: None
+        )
         trainer.share_prompts = share
         clock, totals = Clock(), []
         watch(trainer, clock)
@@ -111,18 +127,38 @@ def run_variant(name: str, updates: int, groups: int = 4) -> dict[str, float]:
         totals.append((time.perf_counter(), {}))
         rows = trainer.recorder.rows
     whole = [after[0] - before[0] for before, after in zip(totals[1:], totals[2:], strict=False)]
-    mean = {part: sum(seconds.get(part, 0.0) for _, seconds in totals[1:-1]) / updates for part in PARTS[:-1]}
+    mean = {
+        part: sum(seconds.get(part, 0.0) for _, seconds in totals[1:-1]) / updates
+        for part in PARTS[:-1]
+    }
     mean["other"] = sum(whole) / updates - sum(mean.values())
-    return {"update_s": round(sum(whole) / updates, 2), "updates": updates, "generator": profile.generator,
-            "largest_logprob_gap": max(row["logprob_gap/max"] for row in rows),
-            **{part: round(seconds, 2) for part, seconds in mean.items()}}
+    return {
+        "update_s": round(sum(whole) / updates, 2),
+        "updates": updates,
+        "generator": profile.generator,
+        "largest_logprob_gap": max(row["logprob_gap/max"] for row in rows),
+        **{part: round(seconds, 2) for part, seconds in mean.items()},
+    }
 
 
 def measure(names: list[str], updates: int) -> dict:
     results = {}
     for name in names:
-        done = subprocess.run([sys.executable, "-m", "benchmarks.training", "--variant", name, "--updates", str(updates)],
-                              cwd=ROOT, env=dict(os.environ, **VARIANTS[name][0]), capture_output=True, text=True)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.training",
+                "--variant",
+                name,
+                "--updates",
+                str(updates),
+            ],
+            cwd=ROOT,
+            env=dict(os.environ, **VARIANTS[name][0]),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise SystemExit(f"{name}: {done.stderr[-2000:]}")
         results[name] = json.loads(done.stdout.rpartition("RESULT ")[2])
@@ -133,14 +169,26 @@ def measure(names: list[str], updates: int) -> dict:
 
 
 def show(result: dict) -> None:
-    print(f"{'seconds per update of 16 episodes':36}" + "".join(f"{part:>12}" for part in ("all", *PARTS)) + f"{'ratio':>8}")
+    print(
+        f"{'seconds per update of 16 episodes':36}"
+        + "".join(f"{part:>12}" for part in ("all", *PARTS))
+        + f"{'ratio':>8}"
+    )
     for name, row in result["variants"].items():
-        print(f"{name:36}{row['update_s']:12.2f}" + "".join(f"{row[part]:12.2f}" for part in PARTS) + f"{row['ratio']:8.2f}")
+        print(
+            f"{name:36}{row['update_s']:12.2f}"
+            + "".join(f"{row[part]:12.2f}" for part in PARTS)
+            + f"{row['ratio']:8.2f}"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--updates", type=int, default=6)
     parser.add_argument("--groups", type=int, default=4, help="pages per update, with --variant")

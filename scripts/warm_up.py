@@ -3,85 +3,36 @@
     python -m scripts.warm_up --task suite --demos 30 --output runs/warm
     COURSE_EXAMPLES=none make train POLICY=runs/warm/policy TASK=suite
 
-Scripts (`benchmarks.oracles`) play training pages in a real browser; what they solved becomes token ledgers, exactly as a rollout
+Scripts (`helpers.evaluation.scripted`) play training pages in a real browser; what they solved becomes token ledgers, exactly as a rollout
 writes them, and cross-entropy is taken on the script's tokens only (TRL's `SFTTrainer`). The prompt has no worked examples: the
 policy is about to learn from more than it could hold.
 """
 
 import argparse
 import json
-import random
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.oracles import ORACLES
 from helpers.browser import BrowserServerError, start_browser_server
-from helpers.episodes import POLICY, Episode, write_episodes
-from helpers.policies import PolicyError, load_policy, quiet_transformers
-from helpers.profiles import ProfileError, get_profile
-from helpers.rollouts import EpisodeSpec, play_episodes
-from helpers.tasks import rollout_config, train_seeds
-from helpers.training import run_facts
-from scripts.train import read_tasks
-
-
-class Script:
-    """The scripts of `ORACLES`, one per task, in a generator's place."""
-
-    def answer(self, observation, turn: int) -> str:
-        return ORACLES[observation.task](observation, turn)
-
-
-def demonstrate(tasks: str, n: int, clients, tokenizer, seed: int = 0) -> list[Episode]:
-    """``n`` training episodes per task, played by its script; those that the page did not pay in full are dropped."""
-    if missing := [task for task in tasks.split(",") if task not in ORACLES]:
-        raise ProfileError(f"There is no script for {', '.join(missing)}: write one in benchmarks/oracles.py, or leave it out.")
-    draw = random.Random(seed)
-    todo = [EpisodeSpec(task, page) for task in tasks.split(",") for page in draw.sample(train_seeds(task), n)]
-    return [e for e in play_episodes(todo, clients, Script(), tokenizer, rollout_config(tasks, examples=False)) if e.solved]
-
-
-def to_example(episode: Episode) -> dict[str, list[int]]:
-    """Input ids and labels of one episode: -100 for all but the script's tokens, up to the last of these."""
-    ledger = episode.ledger
-    end = ledger.prompt_length + ledger.completion_length
-    labels = [token if who == POLICY else -100 for token, who in zip(ledger.ids[:end], ledger.owner[:end], strict=True)]
-    return {"input_ids": ledger.ids[:end], "labels": labels}
-
-
-def fit(policy, episodes: list[Episode], folder: Path, epochs: float, learning_rate: float, seed: int) -> dict[str, float]:
-    """Train on the episodes and save the policy in ``folder``/policy; returns the trainer's metrics."""
-    import torch
-    from datasets import Dataset
-    from transformers import PrinterCallback
-    from trl import SFTConfig, SFTTrainer
-
-    cpu = policy.model.device.type == "cpu"
-    # bf16 where the weights are bf16: TRL's default is bf16 everywhere, which most CPUs compute one number at a time
-    bf16 = policy.model.dtype == torch.bfloat16
-    config = SFTConfig(
-        output_dir=str(folder), seed=seed, num_train_epochs=epochs, learning_rate=learning_rate, lr_scheduler_type="cosine",
-        warmup_steps=5, per_device_train_batch_size=8, gradient_accumulation_steps=1, max_length=1536,
-        train_sampling_strategy="group_by_length", activation_checkpointing=False, use_cpu=cpu, bf16=bf16,
-        dataloader_pin_memory=not cpu, logging_steps=5, save_strategy="no", report_to=[], disable_tqdm=True)
-    trainer = SFTTrainer(model=policy.model, processing_class=policy.tokenizer, args=config,
-                         train_dataset=Dataset.from_list([to_example(e) for e in episodes]))
-    trainer.remove_callback(PrinterCallback)
-    metrics = trainer.train().metrics
-    trainer.save_model(str(folder / "policy"))
-    policy.tokenizer.save_pretrained(folder / "policy")
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    return {"steps": trainer.state.global_step, "first_loss": losses[0], "last_loss": losses[-1],
-            "seconds": round(metrics["train_runtime"], 1)}
+from helpers.episodes.episode import write_episodes
+from helpers.episodes.tasks import read_tasks
+from helpers.learning.warm_up import demonstrate, fit
+from helpers.policy.loading import PolicyError, load_policy, quiet_transformers
+from helpers.settings.machine import run_facts
+from helpers.settings.profiles import ProfileError, get_profile
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", help="a name of helpers.policies, a folder or a Hub id")
-    parser.add_argument("--task", default="suite", help="tasks with commas; suite: the course's own list")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--policy", help="a name of helpers.policy.loading, a folder or a Hub id")
+    parser.add_argument(
+        "--task", default="suite", help="tasks with commas; suite: the course's own list"
+    )
     parser.add_argument("--demos", type=int, default=30, help="pages per task")
     parser.add_argument("--epochs", type=float, default=2)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
@@ -97,22 +48,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         policy = load_policy(options.policy or profile.policy, profile.dtype, profile.device)
         begin = time.monotonic()
         with start_browser_server(workers=profile.workers) as server:
-            episodes = demonstrate(tasks, options.demos, server.clients(min(16, profile.clients)), policy.tokenizer, options.seed)
+            episodes = demonstrate(
+                tasks,
+                options.demos,
+                server.clients(min(16, profile.clients)),
+                policy.tokenizer,
+                options.seed,
+            )
     except (ProfileError, PolicyError, BrowserServerError) as error:
         print(error, file=sys.stderr)
         return 2
     played = time.monotonic() - begin
     tokens = sum(e.ledger.completion_length + e.ledger.prompt_length for e in episodes)
-    print(f"{len(episodes)} of {options.demos * len(tasks.split(','))} episodes solved by the scripts in {played:.0f} s, "
-          f"{tokens} tokens", flush=True)
+    print(
+        f"{len(episodes)} of {options.demos * len(tasks.split(','))} episodes solved by the scripts in {played:.0f} s, "
+        f"{tokens} tokens",
+        flush=True,
+    )
     write_episodes(folder / "demonstrations.jsonl", episodes)
     metrics = fit(policy, episodes, folder, options.epochs, options.learning_rate, options.seed)
-    result = {"command": f"python -m scripts.warm_up {' '.join(arguments)}".strip(), "tasks": tasks.split(","),
-              "demonstrations": len(episodes), "tokens": tokens, "seconds_playing": round(played, 1), **metrics,
-              **run_facts()}
+    result = {
+        "command": f"python -m scripts.warm_up {' '.join(arguments)}".strip(),
+        "tasks": tasks.split(","),
+        "demonstrations": len(episodes),
+        "tokens": tokens,
+        "seconds_playing": round(played, 1),
+        **metrics,
+        **run_facts(),
+    }
     (folder / "warm_up.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} steps, "
-          f"{metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}")
+    print(
+        f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} steps, "
+        f"{metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}"
+    )
     return 0
 
 

@@ -18,14 +18,14 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def policy():
-    from helpers.policies import load_policy
+    from helpers.policy.loading import load_policy
 
     return load_policy()
 
 
 @pytest.fixture(scope="session")
 def generator(policy):
-    from helpers.generation import TransformersGenerator
+    from helpers.policy.generators import TransformersGenerator
 
     return TransformersGenerator(policy.model, policy.tokenizer)
 
@@ -60,17 +60,26 @@ def recomputed_logprobs(model, ids):
     import torch
 
     with torch.inference_mode():
-        logprobs = model(torch.tensor([ids], device=model.device)).logits[0, :-1].float().log_softmax(-1)
-    return [0.0, *logprobs.gather(1, torch.tensor(ids[1:], device=model.device)[:, None])[:, 0].tolist()]
+        logprobs = (
+            model(torch.tensor([ids], device=model.device)).logits[0, :-1].float().log_softmax(-1)
+        )
+    return [
+        0.0,
+        *logprobs.gather(1, torch.tensor(ids[1:], device=model.device)[:, None])[:, 0].tolist(),
+    ]
 
 
 def largest_gap(model, episode):
     """Between sampled and recomputed logprobs, over the policy's tokens of an episode."""
-    from helpers.episodes import POLICY
+    from helpers.episodes.ledger import POLICY
 
     ledger = episode.ledger
     again = recomputed_logprobs(model, ledger.ids)
-    return max(abs(a - b) for a, b, who in zip(again, ledger.logprobs, ledger.owner, strict=True) if who == POLICY)
+    return max(
+        abs(a - b)
+        for a, b, who in zip(again, ledger.logprobs, ledger.owner, strict=True)
+        if who == POLICY
+    )
 
 
 @pytest.fixture
@@ -81,17 +90,50 @@ def tiny_trainer(policy, tmp_path):
     from transformers import LlamaConfig, LlamaForCausalLM
     from trl import GRPOConfig
 
-    from helpers.training import BrowserGRPOTrainer
+    from helpers.learning.trainer import BrowserGRPOTrainer
 
-    def make(cls=BrowserGRPOTrainer, group_size=4, groups=2, rollout_func=None, reward_funcs=(lambda **_: [0.0],), **settings):
+    def make(
+        cls=BrowserGRPOTrainer,
+        group_size=4,
+        groups=2,
+        rollout_func=None,
+        reward_funcs=(lambda **_: [0.0],),
+        **settings,
+    ):
         torch.manual_seed(0)
-        model = LlamaForCausalLM(LlamaConfig(vocab_size=len(policy.tokenizer), hidden_size=32, intermediate_size=64,
-                                             num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                                             initializer_range=0.3, tie_word_embeddings=True))
-        config = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, num_generations=group_size,
-                            per_device_train_batch_size=groups * group_size, gradient_accumulation_steps=1, max_steps=1,
-                            report_to=[], disable_tqdm=True, beta=0.0, shuffle_dataset=False, **settings)
-        return cls(model=model, processing_class=policy.tokenizer, args=config, reward_funcs=list(reward_funcs),
-                   train_dataset=Dataset.from_list([{"prompt": str(i)} for i in range(groups)]), rollout_func=rollout_func)
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=len(policy.tokenizer),
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                initializer_range=0.3,
+                tie_word_embeddings=True,
+            )
+        )
+        config = GRPOConfig(
+            output_dir=str(tmp_path),
+            use_cpu=True,
+            bf16=False,
+            num_generations=group_size,
+            per_device_train_batch_size=groups * group_size,
+            gradient_accumulation_steps=1,
+            max_steps=1,
+            report_to=[],
+            disable_tqdm=True,
+            beta=0.0,
+            shuffle_dataset=False,
+            **settings,
+        )
+        return cls(
+            model=model,
+            processing_class=policy.tokenizer,
+            args=config,
+            reward_funcs=list(reward_funcs),
+            train_dataset=Dataset.from_list([{"prompt": str(i)} for i in range(groups)]),
+            rollout_func=rollout_func,
+        )
 
     return make

@@ -23,10 +23,11 @@ from pathlib import Path
 import pytest
 
 import helpers.browser.models  # noqa: F401  (OpenEnv takes a tenth of the time where this comes first)
-from helpers.episodes import Ledger
-from helpers.generation import engine_settings, vllm_problem
+from helpers.episodes.ledger import Ledger
+from helpers.policy.vllm_engine import engine_settings
+from helpers.settings.machine import vllm_problem
+from helpers.settings.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 UNCHECKED = {"torch", "numpy"}  # mostly compiled, and so without signatures
 NAMES = {  # what a variable of this name is
     "trainer": "trl.GRPOTrainer",
@@ -53,12 +54,31 @@ READS_KEYWORDS = {  # who reads the keyword arguments that a signature only coll
     "AutoTokenizer.from_pretrained": "transformers.AutoTokenizer.from_pretrained",
 }
 KEYS = [  # (module, strings that stand in it, where they are read)
-    ("trl.trainer.grpo_trainer", tuple(Ledger().columns()), "helpers/episodes.py"),
-    ("trl.trainer.grpo_trainer", ("reward", "reward_std", "frac_reward_zero_std", "entropy", "step_time",
-                                  "completions/mean_length", "sampling/sampling_logp_difference/mean"), "helpers/training.py"),
-    ("transformers.trainer", ("loss", "grad_norm", "learning_rate"), "helpers/training.py"),
-    ("browsergym.miniwob.base", ("RAW_REWARD_GLOBAL", "DONE_GLOBAL", "REWARD_REASON", "error"), "helpers/browser/warm.py"),
-    ("browsergym.core.observation", ("browsergym_id", "bbox", "clickable"), "helpers/browser/warm.py"),
+    ("trl.trainer.grpo_trainer", tuple(Ledger().columns()), "helpers/episodes/episode.py"),
+    (
+        "trl.trainer.grpo_trainer",
+        (
+            "reward",
+            "reward_std",
+            "frac_reward_zero_std",
+            "entropy",
+            "step_time",
+            "completions/mean_length",
+            "sampling/sampling_logp_difference/mean",
+        ),
+        "helpers/learning/trainer.py",
+    ),
+    ("transformers.trainer", ("loss", "grad_norm", "learning_rate"), "helpers/learning/trainer.py"),
+    (
+        "browsergym.miniwob.base",
+        ("RAW_REWARD_GLOBAL", "DONE_GLOBAL", "REWARD_REASON", "error"),
+        "helpers/browser/warm.py",
+    ),
+    (
+        "browsergym.core.observation",
+        ("browsergym_id", "bbox", "clickable"),
+        "helpers/browser/warm.py",
+    ),
 ]
 
 
@@ -99,13 +119,19 @@ def distributions() -> dict[str, list[str]]:
 
 
 def module_of(thing) -> str:
-    return thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None) or ""
+    return (
+        thing.__name__
+        if isinstance(thing, types.ModuleType)
+        else getattr(thing, "__module__", None) or ""
+    )
 
 
 def package_of(module: str) -> str:
     """ "trl 1.16.0" for TRL's modules."""
     names = distributions().get(module.split(".")[0], [module.split(".")[0]])
-    name = max(names, key=lambda n: module.startswith(n.replace("-", ".")))  # two packages share the name browsergym
+    name = max(
+        names, key=lambda n: module.startswith(n.replace("-", "."))
+    )  # two packages share the name browsergym
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return f"{name} {importlib.metadata.version(name)}"
     return name
@@ -128,18 +154,37 @@ def tree_of(path: str) -> ast.Module:
 
 def stands_in(module: str, key: str) -> bool:
     """Whether a string stands in one of the imported modules of a package."""
-    paths = [getattr(m, "__file__", None) or "" for name, m in list(sys.modules.items()) if f"{name}.".startswith(f"{module}.")]
-    return any(re.search(rf"[\"']{re.escape(key)}[\"']", source(path)) for path in paths if path.endswith(".py"))
+    paths = [
+        getattr(m, "__file__", None) or ""
+        for name, m in list(sys.modules.items())
+        if f"{name}.".startswith(f"{module}.")
+    ]
+    return any(
+        re.search(rf"[\"']{re.escape(key)}[\"']", source(path))
+        for path in paths
+        if path.endswith(".py")
+    )
 
 
 @functools.cache
 def assigned_in(cls: type) -> set[str]:
     """The names that a class and its bases assign to ``self``."""
     paths = {c: getattr(sys.modules.get(c.__module__), "__file__", None) or "" for c in cls.__mro__}
-    bodies = [node for c, path in paths.items() if path.endswith(".py") for node in ast.walk(tree_of(path))
-              if isinstance(node, ast.ClassDef) and node.name == c.__name__]
-    return {n.attr for body in bodies for n in ast.walk(body)
-            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and ast.unparse(n.value) == "self"}
+    bodies = [
+        node
+        for c, path in paths.items()
+        if path.endswith(".py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef) and node.name == c.__name__
+    ]
+    return {
+        n.attr
+        for body in bodies
+        for n in ast.walk(body)
+        if isinstance(n, ast.Attribute)
+        and isinstance(n.ctx, ast.Store)
+        and ast.unparse(n.value) == "self"
+    }
 
 
 @functools.cache
@@ -172,7 +217,9 @@ def signature(value: Value) -> inspect.Signature | None:
         thing, bound = getattr(thing, "forward", thing.__call__), True
     try:
         found = inspect.signature(thing)
-        bound = bound and not inspect.ismethod(inspect.unwrap(thing))  # a copy of a method that was bound before
+        bound = bound and not inspect.ismethod(
+            inspect.unwrap(thing)
+        )  # a copy of a method that was bound before
     except (TypeError, ValueError):
         return None
     return found.replace(parameters=list(found.parameters.values())[1:]) if bound else found
@@ -200,14 +247,18 @@ class Reader(ast.NodeVisitor):
 
     def __init__(self):
         self.found: list[str] = []
-        self.added: dict[str, set[str]] = {}  # what the course adds to the foreign classes that it derives from
+        self.added: dict[
+            str, set[str]
+        ] = {}  # what the course adds to the foreign classes that it derives from
         self.asked: set[str] = set()  # attributes that the course asks for, anywhere
         self.optional: set[str] = set()  # and those that it asks for with a default
         self.where, self.scopes, self.self_ = "", [{}], None
 
     def report(self, node: ast.AST, thing, sentence: str) -> None:
         at = self.where if "cell" in self.where else f"{self.where}, line {node.lineno}"
-        self.found.append(f"{package_of(thing if isinstance(thing, str) else module_of(thing))}: {sentence} ({at}).")
+        self.found.append(
+            f"{package_of(thing if isinstance(thing, str) else module_of(thing))}: {sentence} ({at})."
+        )
 
     # Names and types
 
@@ -227,12 +278,16 @@ class Reader(ast.NodeVisitor):
         try:
             return Value(find(table[key]), "instance")
         except (AttributeError, ImportError):
-            self.found.append(f"{package_of(table[key])}: there is no {table[key]} (a table of {Path(__file__).name}).")
+            self.found.append(
+                f"{package_of(table[key])}: there is no {table[key]} (a table of {Path(__file__).name})."
+            )
 
     def resolve(self, node: ast.expr) -> Value | None:
         """What an expression is, None where that is not known."""
         if isinstance(node, ast.Name):
-            return next((scope[node.id] for scope in reversed(self.scopes) if node.id in scope), None)
+            return next(
+                (scope[node.id] for scope in reversed(self.scopes) if node.id in scope), None
+            )
         if isinstance(node, ast.Attribute):
             found = self.member(self.resolve(node.value), node.attr)
             return None if found is MISSING else found
@@ -247,7 +302,11 @@ class Reader(ast.NodeVisitor):
                 return None
             if inspect.isclass(called.thing) and called.kind == "itself":
                 return called._replace(kind="instance")
-            thing = getattr(called.thing, "forward", None) if called.kind == "instance" else called.thing
+            thing = (
+                getattr(called.thing, "forward", None)
+                if called.kind == "instance"
+                else called.thing
+            )
             return instance(hints_of(thing).get("return")) if is_foreign(thing) else None
         return None
 
@@ -259,7 +318,9 @@ class Reader(ast.NodeVisitor):
         for cls in (value.own, *(c.__name__ for c in getattr(thing, "__mro__", ()))):
             if typed := self.known(ATTRIBUTES, f"{cls}.{name}"):
                 return typed if cls == value.own or self.there(thing, name) else MISSING
-        if not is_foreign(thing) or (value.own != "super()" and name in self.added.get(thing.__name__, ())):
+        if not is_foreign(thing) or (
+            value.own != "super()" and name in self.added.get(thing.__name__, ())
+        ):
             return None
         if isinstance(thing, types.ModuleType):
             try:
@@ -267,7 +328,9 @@ class Reader(ast.NodeVisitor):
             except (AttributeError, ImportError):
                 return MISSING
         static = inspect.getattr_static(thing, name, None)
-        if isinstance(static, classmethod) or (inspect.isfunction(static) and value.kind == "instance"):
+        if isinstance(static, classmethod) or (
+            inspect.isfunction(static) and value.kind == "instance"
+        ):
             return Value(getattr(static, "__func__", static), "method")
         if value.kind == "itself":
             return value_of(getattr(thing, name)) if hasattr(thing, name) else MISSING
@@ -278,9 +341,15 @@ class Reader(ast.NodeVisitor):
     @staticmethod
     def there(cls: type, name: str) -> bool:
         """Whether instances of a class have an attribute, or may have."""
-        anything = getattr(cls, "__getattr__", None)  # torch's looks for modules and weights, which are assigned, too
-        return (hasattr(cls, name) or name in hints_of(cls) or name in assigned_in(cls)
-                or bool(anything and not anything.__module__.startswith("torch.")))
+        anything = getattr(
+            cls, "__getattr__", None
+        )  # torch's looks for modules and weights, which are assigned, too
+        return (
+            hasattr(cls, name)
+            or name in hints_of(cls)
+            or name in assigned_in(cls)
+            or bool(anything and not anything.__module__.startswith("torch."))
+        )
 
     # Statements that bind names
 
@@ -288,12 +357,16 @@ class Reader(ast.NodeVisitor):
         for alias in node.names:
             thing = self.imported(node, alias.name)
             top = alias.name.partition(".")[0]
-            self.scopes[-1][alias.asname or top] = value_of(thing if alias.asname else find(top)) if thing else None
+            self.scopes[-1][alias.asname or top] = (
+                value_of(thing if alias.asname else find(top)) if thing else None
+            )
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             thing = self.imported(node, f"{node.module}.{alias.name}")
-            self.scopes[-1][alias.asname or alias.name] = value_of(thing) if thing is not None else None
+            self.scopes[-1][alias.asname or alias.name] = (
+                value_of(thing) if thing is not None else None
+            )
 
     def imported(self, node: ast.AST, path: str):
         top = path.partition(".")[0]
@@ -312,7 +385,9 @@ class Reader(ast.NodeVisitor):
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         many = self.resolve(node.iter)
-        self.bind(node.target, many._replace(kind="instance") if many and many.kind == "many" else None)
+        self.bind(
+            node.target, many._replace(kind="instance") if many and many.kind == "many" else None
+        )
         self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> None:
@@ -328,13 +403,22 @@ class Reader(ast.NodeVisitor):
                 self.visit(getattr(node, part))
         self.scopes.pop()
 
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_expression_with_names
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = (
+        visit_expression_with_names
+    )
 
     def visit_function(self, node) -> None:
         given = node.args
         self.scopes.append({})
-        for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))):
-            typed = self.resolve(argument.annotation) if getattr(argument, "annotation", None) else None
+        for argument in (
+            *given.posonlyargs,
+            *given.args,
+            *given.kwonlyargs,
+            *filter(None, (given.vararg, given.kwarg)),
+        ):
+            typed = (
+                self.resolve(argument.annotation) if getattr(argument, "annotation", None) else None
+            )
             self.bind(ast.Name(argument.arg), typed and typed._replace(kind="instance"))
         if self.self_ and given.args and given.args[0].arg == "self":
             self.scopes[-1]["self"] = self.self_
@@ -350,7 +434,12 @@ class Reader(ast.NodeVisitor):
         value = self.resolve(node.value)
         if value is None or value.own != "super()":
             self.asked.add(node.attr)
-        if isinstance(node.ctx, ast.Store) and value and value.kind == "instance" and value.thing.__name__ in self.added:
+        if (
+            isinstance(node.ctx, ast.Store)
+            and value
+            and value.kind == "instance"
+            and value.thing.__name__ in self.added
+        ):
             self.added[value.thing.__name__].add(node.attr)
         elif node.attr not in self.optional and self.member(value, node.attr) is MISSING:
             self.report(node, value.thing, f"{value.thing.__name__} has no {node.attr}")
@@ -362,16 +451,34 @@ class Reader(ast.NodeVisitor):
         if called == "getattr" and len(arguments) == 3 and isinstance(arguments[1], ast.Constant):
             self.optional.add(arguments[1].value)
         if called == "functools.partial":
-            value, arguments = self.resolve(arguments[0]), [*arguments[1:], ast.Starred(ast.Name("others"))]
-        if value and value.kind != "many" and is_foreign(value.thing) and (found := signature(value)):
+            value, arguments = (
+                self.resolve(arguments[0]),
+                [*arguments[1:], ast.Starred(ast.Name("others"))],
+            )
+        if (
+            value
+            and value.kind != "many"
+            and is_foreign(value.thing)
+            and (found := signature(value))
+        ):
             self.arguments(node, value, arguments, found.parameters)
 
-    def arguments(self, node: ast.Call, value: Value, given: list[ast.expr], parameters: typing.Mapping) -> None:
+    def arguments(
+        self, node: ast.Call, value: Value, given: list[ast.expr], parameters: typing.Mapping
+    ) -> None:
         name = value.thing.__qualname__
         keywords = {k.arg for k in node.keywords}
-        more = None in keywords or any(isinstance(a, ast.Starred) for a in given)  # * or **: some are not seen here
-        by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        collects = {p.kind: p for p in parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        more = None in keywords or any(
+            isinstance(a, ast.Starred) for a in given
+        )  # * or **: some are not seen here
+        by_position = [
+            p.name
+            for p in parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        collects = {
+            p.kind: p for p in parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        }
         ours = self.added.get(value.thing.__name__, set()) if value.own else set()
         for keyword in sorted(keywords - {None} - parameters.keys() - ours):
             rest = collects.get(inspect.Parameter.VAR_KEYWORD)
@@ -380,9 +487,17 @@ class Reader(ast.NodeVisitor):
         if more:
             return
         if len(given) > len(by_position) and inspect.Parameter.VAR_POSITIONAL not in collects:
-            self.report(node, value.thing, f"{name} takes {len(by_position)} arguments by position, not {len(given)}")
+            self.report(
+                node,
+                value.thing,
+                f"{name} takes {len(by_position)} arguments by position, not {len(given)}",
+            )
         for p in parameters.values():
-            if p.default is p.empty and p not in collects.values() and p.name not in {*by_position[:len(given)], *keywords}:
+            if (
+                p.default is p.empty
+                and p not in collects.values()
+                and p.name not in {*by_position[: len(given)], *keywords}
+            ):
                 self.report(node, value.thing, f"{name} wants an argument {p.name!r}")
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -395,25 +510,46 @@ class Reader(ast.NodeVisitor):
     def key(self, node: ast.AST, key: ast.expr, thing) -> None:
         text, package = getattr(key, "value", None), module_of(thing).partition(".")[0]
         if isinstance(text, str) and is_foreign(thing) and not stands_in(package, text):
-            self.report(node, thing, f"{thing.__qualname__} knows no {text!r}, nor does any other module of {package}")
+            self.report(
+                node,
+                thing,
+                f"{thing.__qualname__} knows no {text!r}, nor does any other module of {package}",
+            )
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        bases = [base.thing for base in map(self.resolve, (getattr(b, "value", b) if isinstance(b, ast.Subscript) else b
-                                                           for b in node.bases)) if base and is_foreign(base.thing)]
+        bases = [
+            base.thing
+            for base in map(
+                self.resolve,
+                (getattr(b, "value", b) if isinstance(b, ast.Subscript) else b for b in node.bases),
+            )
+            if base and is_foreign(base.thing)
+        ]
         methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
         outer, self.self_ = self.self_, Value(bases[0] if bases else object, "instance", node.name)
         init = methods["__init__"].args if "__init__" in methods else None
         passes_on = init is None or (init.kwarg and len(init.args) == 1)
         self.scopes[-1][node.name] = Value(bases[0], own=node.name) if bases and passes_on else None
         for base in bases:
-            self.added.setdefault(base.__name__, set()).update(methods, (
-                t.id for part in node.body if isinstance(part, ast.Assign | ast.AnnAssign)
-                for t in getattr(part, "targets", None) or [part.target] if isinstance(t, ast.Name)))
+            self.added.setdefault(base.__name__, set()).update(
+                methods,
+                (
+                    t.id
+                    for part in node.body
+                    if isinstance(part, ast.Assign | ast.AnnAssign)
+                    for t in getattr(part, "targets", None) or [part.target]
+                    if isinstance(t, ast.Name)
+                ),
+            )
         self.generic_visit(node)
         self.self_ = outer
         for base in bases:
             for name in getattr(base, "__abstractmethods__", frozenset()) - methods.keys():
-                self.report(node, base, f"{base.__name__} wants a method {name}, which {node.name} does not define")
+                self.report(
+                    node,
+                    base,
+                    f"{base.__name__} wants a method {name}, which {node.name} does not define",
+                )
             for name, method in methods.items():
                 if not name.startswith("__"):
                     self.override(base, method)
@@ -422,37 +558,74 @@ class Reader(ast.NodeVisitor):
         """A method that a foreign class has too takes what that one takes; one that it has not is asked for by the course."""
         name, upstream = f"{base.__name__}.{method.name}", getattr(base, method.name, None)
         if upstream is None:
-            if method.name not in self.asked and all(isinstance(d, ast.Name) for d in method.decorator_list):
+            if method.name not in self.asked and all(
+                isinstance(d, ast.Name) for d in method.decorator_list
+            ):
                 self.report(method, base, f"there is no {name} to override")
             return
         if not inspect.isfunction(upstream):
             return
         theirs, ours = signature(Value(upstream, "method")).parameters, method.args
         by_position = [a.arg for a in (*ours.posonlyargs, *ours.args)][1:]
-        optional = {*by_position[len(by_position) - len(ours.defaults):], *(a.arg for a in ours.kwonlyargs)}
+        optional = {
+            *by_position[len(by_position) - len(ours.defaults) :],
+            *(a.arg for a in ours.kwonlyargs),
+        }
         for place, p in enumerate(theirs.values()):
-            taken = p.name in by_position or p.name in optional or ours.kwarg or (p.kind is p.VAR_POSITIONAL and ours.vararg)
+            taken = (
+                p.name in by_position
+                or p.name in optional
+                or ours.kwarg
+                or (p.kind is p.VAR_POSITIONAL and ours.vararg)
+            )
             if not taken and p.kind is not p.VAR_POSITIONAL:
-                self.report(method, base, f"{name} is called with {p.name!r}, which the override does not take")
-            elif p.name in by_position and p.kind is p.POSITIONAL_OR_KEYWORD and by_position.index(p.name) != place:
-                self.report(method, base, f"{name} has its argument {p.name!r} in place {place + 1}, the override has not")
+                self.report(
+                    method,
+                    base,
+                    f"{name} is called with {p.name!r}, which the override does not take",
+                )
+            elif (
+                p.name in by_position
+                and p.kind is p.POSITIONAL_OR_KEYWORD
+                and by_position.index(p.name) != place
+            ):
+                self.report(
+                    method,
+                    base,
+                    f"{name} has its argument {p.name!r} in place {place + 1}, the override has not",
+                )
         for extra in set(by_position) - optional - theirs.keys():
-            self.report(method, base, f"{name} is called without {extra!r}, which the override wants")
+            self.report(
+                method, base, f"{name} is called without {extra!r}, which the override wants"
+            )
         for node in ast.walk(method):  # the keys of what is handed over
             match node:
-                case ast.Subscript(ast.Name(handed), key) | ast.Call(ast.Attribute(ast.Name(handed), "get"), [key, *_]):
+                case ast.Subscript(ast.Name(handed), key) | ast.Call(
+                    ast.Attribute(ast.Name(handed), "get"), [key, *_]
+                ):
                     if handed in theirs:
                         self.key(node, key, upstream)
 
 
 def sources() -> list[tuple[str, list[tuple[str, str]]]]:
     """For each file of Python and each notebook: pieces of code and where they stand."""
-    files = [[(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))]
-             for folder in ("helpers", "widgets", "scripts", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+    files = [
+        [(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))]
+        for folder in ("helpers", "widgets", "scripts", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        files.append([(re.sub(r"^(\s*)[!%].*", r"\1pass", "".join(cell["source"]), flags=re.MULTILINE),
-                       f"{path.relative_to(ROOT)}, cell {cell['id']}") for cell in cells if cell["cell_type"] == "code"])
+        files.append(
+            [
+                (
+                    re.sub(r"^(\s*)[!%].*", r"\1pass", "".join(cell["source"]), flags=re.MULTILINE),
+                    f"{path.relative_to(ROOT)}, cell {cell['id']}",
+                )
+                for cell in cells
+                if cell["cell_type"] == "code"
+            ]
+        )
     return files
 
 
@@ -470,16 +643,24 @@ def drift(files=None) -> list[str]:
 
 def test_what_the_course_uses_is_there_and_every_table_is_needed():
     assert drift() == []
-    needed = {key: path for table in (NAMES, ATTRIBUTES, READS_KEYWORDS) for key, path in table.items()}
-    assert {key for key, path in needed.items() if not (path.startswith("vllm.") and vllm_problem())} <= USED
+    needed = {
+        key: path for table in (NAMES, ATTRIBUTES, READS_KEYWORDS) for key, path in table.items()
+    }
+    assert {
+        key for key, path in needed.items() if not (path.startswith("vllm.") and vllm_problem())
+    } <= USED
 
 
 @pytest.mark.parametrize("module, keys, path", KEYS)
 def test_keys_are_written_and_read(module, keys, path):
     find(module)
     for key in keys:
-        assert stands_in(module, key), f"{package_of(module)}: {module} no longer names {key!r}, which {path} reads."
-        assert re.search(rf"[\"']{re.escape(key)}[\"']", source(str(ROOT / path))), f"{path} no longer reads {key!r}."
+        assert stands_in(module, key), (
+            f"{package_of(module)}: {module} no longer names {key!r}, which {path} reads."
+        )
+        assert re.search(rf"[\"']{re.escape(key)}[\"']", source(str(ROOT / path))), (
+            f"{path} no longer reads {key!r}."
+        )
 
 
 def test_vllm_knows_our_engine_settings_and_variables(monkeypatch):
@@ -487,14 +668,24 @@ def test_vllm_knows_our_engine_settings_and_variables(monkeypatch):
         pytest.skip(vllm_problem())
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # on a CPU there are more of them
     known = inspect.signature(find("vllm.EngineArgs")).parameters
-    assert len(engine_settings()) > 1 and engine_settings().keys() <= known.keys(), package_of("vllm")
-    ours = {name for path in (ROOT / "helpers").rglob("*.py") for name in re.findall(r'"(VLLM_[A-Z_]+)"', source(str(path)))}
-    assert len(ours) > 2 and ours <= find("vllm.envs.environment_variables").keys(), package_of("vllm")
+    assert len(engine_settings()) > 1 and engine_settings().keys() <= known.keys(), package_of(
+        "vllm"
+    )
+    ours = {
+        name
+        for path in (ROOT / "helpers").rglob("*.py")
+        for name in re.findall(r'"(VLLM_[A-Z_]+)"', source(str(path)))
+    }
+    assert len(ours) > 2 and ours <= find("vllm.envs.environment_variables").keys(), package_of(
+        "vllm"
+    )
 
 
 def test_browsergyms_marking_script_is_the_one_that_the_page_script_changes():
     code = "from helpers.browser.warm import _page_script; print(_page_script())"  # it patches Playwright: not in this process
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0 and "parent_bid" in done.stdout, done.stderr
 
 
@@ -535,47 +726,85 @@ def test_code_that_fits_is_left_in_peace():
     assert drift([[(CODE, "code.py")]]) == []
 
 
-@pytest.mark.parametrize("old, new, sentence", [
-    ("GRPOConfig, GRPO", "GRPOConfig, SPQR, GRPO", "there is no trl.SPQR"),
-    ("from trl.generation import", "from trl.generator import", "there is no trl.generator.vllm_generation"),
-    ("top_k=0", "top_q=0", "GRPOConfig takes no argument 'top_q'"),
-    ("train_dataset=rows", "data=rows", "GRPOTrainer takes no argument 'data'"),
-    ("(rows, rows)", "(rows)", "selective_log_softmax_and_entropy wants an argument 'index'"),
-    ("(rows, rows)", "(rows, rows, 1, 2, 3, 4)", "selective_log_softmax_and_entropy takes 5 arguments by position, not 6"),
-    ("_compute_loss(", "_sum_loss(", "GRPOTrainer has no _sum_loss"),
-    ("on_log", "on_logging", "there is no TrainerCallback.on_logging to override"),
-    ("_compute_loss(self, model, inputs)", "_compute_loss(self, model)",
-     "GRPOTrainer._compute_loss is called with 'inputs', which the override does not take"),
-    ("_compute_loss(self, model, inputs)", "_compute_loss(self, inputs, model)",
-     "GRPOTrainer._compute_loss has its argument 'model' in place 1, the override has not"),
-    ("_compute_loss(self, model, inputs)", "_compute_loss(self, model, inputs, scale)",
-     "GRPOTrainer._compute_loss is called without 'scale', which the override wants"),
-    ("self.loss_type", "self.loss_kind", "GRPOTrainer has no loss_kind"),
-    ('inputs["advantages"]', 'inputs["edges"]', "GRPOTrainer._compute_loss knows no 'edges', nor does any other module of trl"),
-    ("sync_weights", "copy_weights", "VLLMGeneration has no copy_weights"),
-    ("vllm_generation.LLM", "vllm_generation.Engine", "trl.generation.vllm_generation has no Engine"),
-    ("logits_to_keep", "logits_kept", "LlamaForCausalLM takes no argument 'logits_kept'"),
-    ("out.past_key_values.", "out.past_values.", "CausalLMOutputWithPast has no past_values"),
-    ("reorder_cache", "sort_cache", "Cache has no sort_cache"),
-    ('["input_ids"]', '["ids_of"]', "TokenizersBackend knows no 'ids_of', nor does any other module of transformers"),
-    ("resume_from_checkpoint", "resume", "Trainer.train takes no argument 'resume'"),
-])
+@pytest.mark.parametrize(
+    "old, new, sentence",
+    [
+        ("GRPOConfig, GRPO", "GRPOConfig, SPQR, GRPO", "there is no trl.SPQR"),
+        (
+            "from trl.generation import",
+            "from trl.generator import",
+            "there is no trl.generator.vllm_generation",
+        ),
+        ("top_k=0", "top_q=0", "GRPOConfig takes no argument 'top_q'"),
+        ("train_dataset=rows", "data=rows", "GRPOTrainer takes no argument 'data'"),
+        ("(rows, rows)", "(rows)", "selective_log_softmax_and_entropy wants an argument 'index'"),
+        (
+            "(rows, rows)",
+            "(rows, rows, 1, 2, 3, 4)",
+            "selective_log_softmax_and_entropy takes 5 arguments by position, not 6",
+        ),
+        ("_compute_loss(", "_sum_loss(", "GRPOTrainer has no _sum_loss"),
+        ("on_log", "on_logging", "there is no TrainerCallback.on_logging to override"),
+        (
+            "_compute_loss(self, model, inputs)",
+            "_compute_loss(self, model)",
+            "GRPOTrainer._compute_loss is called with 'inputs', which the override does not take",
+        ),
+        (
+            "_compute_loss(self, model, inputs)",
+            "_compute_loss(self, inputs, model)",
+            "GRPOTrainer._compute_loss has its argument 'model' in place 1, the override has not",
+        ),
+        (
+            "_compute_loss(self, model, inputs)",
+            "_compute_loss(self, model, inputs, scale)",
+            "GRPOTrainer._compute_loss is called without 'scale', which the override wants",
+        ),
+        ("self.loss_type", "self.loss_kind", "GRPOTrainer has no loss_kind"),
+        (
+            'inputs["advantages"]',
+            'inputs["edges"]',
+            "GRPOTrainer._compute_loss knows no 'edges', nor does any other module of trl",
+        ),
+        ("sync_weights", "copy_weights", "VLLMGeneration has no copy_weights"),
+        (
+            "vllm_generation.LLM",
+            "vllm_generation.Engine",
+            "trl.generation.vllm_generation has no Engine",
+        ),
+        ("logits_to_keep", "logits_kept", "LlamaForCausalLM takes no argument 'logits_kept'"),
+        ("out.past_key_values.", "out.past_values.", "CausalLMOutputWithPast has no past_values"),
+        ("reorder_cache", "sort_cache", "Cache has no sort_cache"),
+        (
+            '["input_ids"]',
+            '["ids_of"]',
+            "TokenizersBackend knows no 'ids_of', nor does any other module of transformers",
+        ),
+        ("resume_from_checkpoint", "resume", "Trainer.train takes no argument 'resume'"),
+    ],
+)
 def test_made_up_drift_is_one_sentence(old, new, sentence):
     assert old in CODE
     found = drift([[(CODE.replace(old, new), "code.py")]])
-    assert any(re.fullmatch(rf"(trl|transformers) \d[\w.]+: {re.escape(sentence)} \(code\.py, line \d+\)\.", line)
-               for line in found), found
+    assert any(
+        re.fullmatch(
+            rf"(trl|transformers) \d[\w.]+: {re.escape(sentence)} \(code\.py, line \d+\)\.", line
+        )
+        for line in found
+    ), found
 
 
 def test_a_vllm_that_changed_is_noticed_in_the_courses_own_code():
     if vllm_problem():
         pytest.skip(vllm_problem())
-    where = "helpers/generation.py"
+    where = "helpers/policy/generators.py"
     code = source(str(ROOT / where))
-    for old, new, sentence in (("outputs[0].token_ids", "outputs[0].ids_of", "CompletionOutput has no ids_of"),
-                               ("o.outputs[0]", "o.answers[0]", "RequestOutput has no answers"),
-                               ("use_tqdm=False", "quiet=True", "LLM.generate takes no argument 'quiet'"),
-                               ("max_num_seqs=64", "at_once=64", "LLM takes no argument 'at_once'")):
+    for old, new, sentence in (
+        ("outputs[0].token_ids", "outputs[0].ids_of", "CompletionOutput has no ids_of"),
+        ("o.outputs[0]", "o.answers[0]", "RequestOutput has no answers"),
+        ("use_tqdm=False", "quiet=True", "LLM.generate takes no argument 'quiet'"),
+        ("max_num_seqs=64", "at_once=64", "LLM takes no argument 'at_once'"),
+    ):
         assert old in code
         found = drift([[(code.replace(old, new), where)]])
         assert found and all(line.startswith("vllm") and sentence in line for line in found), found
@@ -583,16 +812,22 @@ def test_a_vllm_that_changed_is_noticed_in_the_courses_own_code():
 
 def test_a_trainer_that_changed_is_noticed_in_the_courses_own_code(monkeypatch):
     """As if TRL had dropped an argument, and transformers had renamed a method that is overridden."""
-    code = [[(source(str(ROOT / "helpers" / "training.py")), "helpers/training.py")]]
+    code = [[(source(str(ROOT / "helpers" / "training.py")), "helpers/learning/trainer.py")]]
     assert drift(code) == []
 
     def selective_log_softmax_and_entropy(logits, index):
         pass
 
     selective_log_softmax_and_entropy.__module__ = "trl.trainer.utils"
-    monkeypatch.setattr("trl.trainer.utils.selective_log_softmax_and_entropy", selective_log_softmax_and_entropy)
+    monkeypatch.setattr(
+        "trl.trainer.utils.selective_log_softmax_and_entropy", selective_log_softmax_and_entropy
+    )
     monkeypatch.delattr("transformers.Trainer._save_rng_state")
     found = "\n".join(drift(code))
     assert len(found.splitlines()) == 3
-    for wanted in ("takes no argument 'temperature'", "has no _save_rng_state", "no GRPOTrainer._save_rng_state to override"):
+    for wanted in (
+        "takes no argument 'temperature'",
+        "has no _save_rng_state",
+        "no GRPOTrainer._save_rng_state to override",
+    ):
         assert wanted in found

@@ -12,8 +12,14 @@ The browser lives in other processes, because Playwright's synchronous API canno
 import importlib
 
 _WHERE = {
-    "start_browser_server": "client", "connect": "client", "BrowserServer": "client", "BrowserClient": "client",
-    "list_tasks": "models", "BrowserObservation": "models", "Element": "models", "BrowserServerError": "models",
+    "start_browser_server": "client",
+    "connect": "client",
+    "BrowserServer": "client",
+    "BrowserClient": "client",
+    "list_tasks": "models",
+    "BrowserObservation": "models",
+    "Element": "models",
+    "BrowserServerError": "models",
 }
 __all__ = list(_WHERE)
 

@@ -25,7 +25,9 @@ from websockets.exceptions import ConnectionClosed
 
 from helpers.browser.processes import descendants, first_line, kill, spawn
 
-_TREE_LINE = re.compile(r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)")
+_TREE_LINE = re.compile(
+    r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)"
+)
 
 
 def _from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
@@ -40,8 +42,12 @@ def _from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
         fields["reward"] = float(bool(fields.get("done")) and raw >= 1)
     if fields.get("done"):
         fields["ended"] = "solved" if (fields.get("reward") or 0) >= 1 else "failed"
-    lines = map(_TREE_LINE.fullmatch, (fields.get("axtree_txt") or fields.get("text") or "").splitlines())
-    fields["elements"] = [Element(**m.groupdict(), focused="focused" in m["rest"]) for m in lines if m]
+    lines = map(
+        _TREE_LINE.fullmatch, (fields.get("axtree_txt") or fields.get("text") or "").splitlines()
+    )
+    fields["elements"] = [
+        Element(**m.groupdict(), focused="focused" in m["rest"]) for m in lines if m
+    ]
     return fields
 
 
@@ -53,7 +59,11 @@ class _Wire(EnvClient[BrowserAction, BrowserObservation, State]):
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[BrowserObservation]:
         known = BrowserObservation.model_fields
-        fields = {name: value for name, value in payload.get("observation", {}).items() if name in known and value is not None}
+        fields = {
+            name: value
+            for name, value in payload.get("observation", {}).items()
+            if name in known and value is not None
+        }
         fields |= {"done": bool(payload.get("done", False)), "reward": payload.get("reward")}
         if "ended" not in fields:
             fields = _from_upstream(fields)
@@ -73,34 +83,53 @@ class BrowserClient(AbstractContextManager):
 
     def __init__(self, reopen: Callable[[], Any], where: str, screenshot: bool = False):
         """``reopen`` connects, and connects again where the server was restarted."""
-        self._wire, self._reopen, self._where, self._screenshot = reopen(), reopen, where, screenshot
+        self._wire, self._reopen, self._where, self._screenshot = (
+            reopen(),
+            reopen,
+            where,
+            screenshot,
+        )
         self._head, self._step = {}, 0
 
-    def reset(self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None) -> BrowserObservation:
+    def reset(
+        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+    ) -> BrowserObservation:
         """Start an episode; the same task and seed give the same page. ``screenshot``: with a picture (None: as the client was
         made). BrowserServerError where there is no such task, no free session or no server."""
         self._head, self._step = {"task": task, "seed": seed}, 0
         picture = self._screenshot if screenshot is None else screenshot
         return self._read(self._call("reset", seed=seed, task_name=task, screenshot=bool(picture)))
 
-    def step(self, action: str, screenshot: bool | None = None, observe: bool = True) -> BrowserObservation:
+    def step(
+        self, action: str, screenshot: bool | None = None, observe: bool = True
+    ) -> BrowserObservation:
         """Take one action, such as ``click('13')``. What is no action is not executed: the observation is the last one, with
         the reason in ``error``. Without ``observe`` the page is not read again: for a last turn, of which only the outcome
         counts. BrowserServerError where no episode is running."""
         self._step += 1
         picture = self._screenshot if screenshot is None else screenshot
-        action = action.encode(errors="replace").decode()[:100_000]  # what the wire takes; it is no action in any case
-        request = BrowserAction(action_str=action, metadata={"screenshot": picture, "observe": observe})
+        action = action.encode(errors="replace").decode()[
+            :100_000
+        ]  # what the wire takes; it is no action in any case
+        request = BrowserAction(
+            action_str=action, metadata={"screenshot": picture, "observe": observe}
+        )
         return self._read(self._call("step", request))
 
     def _read(self, result: StepResult[BrowserObservation]) -> BrowserObservation:
         observation = result.observation
         # An official server names neither task nor step.
-        return observation if observation.task else observation.model_copy(update=self._head | {"step": self._step})
+        return (
+            observation
+            if observation.task
+            else observation.model_copy(update=self._head | {"step": self._step})
+        )
 
     def _call(self, method: str, *arguments, again: bool = True, **named):
         if self._wire is None:
-            raise BrowserServerError("This client is closed; start_browser_server() starts a server with new ones.")
+            raise BrowserServerError(
+                "This client is closed; start_browser_server() starts a server with new ones."
+            )
         try:
             return getattr(self._wire, method)(*arguments, **named)
         except (ConnectionClosed, OSError, TimeoutError):
@@ -109,11 +138,19 @@ class BrowserClient(AbstractContextManager):
             self._wire = self._reopen()
             if method == "reset" and again:
                 return self._call(method, *arguments, again=False, **named)
-            lost = BrowserObservation(done=True, reward=None, ended="infrastructure_error", step=self._step, **self._head,
-                                      infrastructure_error="the browser server was lost while the episode ran")
+            lost = BrowserObservation(
+                done=True,
+                reward=None,
+                ended="infrastructure_error",
+                step=self._step,
+                **self._head,
+                infrastructure_error="the browser server was lost while the episode ran",
+            )
             return StepResult(observation=lost, done=True)
         except RuntimeError as error:
-            message = re.sub(r"^Server error: (.*) \(code: \w+\)$", r"\1", str(error), flags=re.DOTALL)
+            message = re.sub(
+                r"^Server error: (.*) \(code: \w+\)$", r"\1", str(error), flags=re.DOTALL
+            )
             if "CAPACITY_REACHED" in str(error):
                 message += "; close a client, or start the server with more sessions."
             raise BrowserServerError(message) from error
@@ -133,22 +170,32 @@ def _open(url: str, token: str | None) -> Any:
     """A connected `_Wire`; BrowserServerError where nothing answers."""
     headers = {"Authorization": f"Bearer {token}"} if token else None
     try:
-        wire = _Wire(base_url=url, message_timeout_s=120.0, websocket_ping_interval_s=None, headers=headers).sync()
+        wire = _Wire(
+            base_url=url, message_timeout_s=120.0, websocket_ping_interval_s=None, headers=headers
+        ).sync()
         wire.connect()
     except Exception as error:
         reason = first_line(error)
         if "HTTP 403" in reason or "HTTP 401" in reason:
-            raise BrowserServerError(f"The browser server at {url} wants its token: connect(url, token=server.token).") from error
+            raise BrowserServerError(
+                f"The browser server at {url} wants its token: connect(url, token=server.token)."
+            ) from error
         raise BrowserServerError(_no_answer(url, reason)) from error
     return wire
 
 
-def connect(url: str | None = None, image: str | None = None, screenshot: bool = False,
-            token: str | None = None) -> BrowserClient:
+def connect(
+    url: str | None = None,
+    image: str | None = None,
+    screenshot: bool = False,
+    token: str | None = None,
+) -> BrowserClient:
     """A client of a server that runs elsewhere: ``url`` of any OpenEnv BrowserGym server (ours, with its ``token``, or an
     official Space), or a Docker ``image`` of one, which is started. BrowserServerError where nothing answers."""
     if (url is None) == (image is None):
-        raise BrowserServerError("Give connect() either the url of a server or the name of a Docker image.")
+        raise BrowserServerError(
+            "Give connect() either the url of a server or the name of a Docker image."
+        )
     if url is not None:
         return BrowserClient(lambda: _open(url, token), url, screenshot)
 
@@ -157,7 +204,9 @@ def connect(url: str | None = None, image: str | None = None, screenshot: bool =
             settings = {"BROWSERGYM_BENCHMARK": "miniwob", "BROWSERGYM_TASK_NAME": "click-test"}
             return _Wire.from_docker_image(image, env_vars=settings).sync()
         except Exception as error:
-            raise BrowserServerError(f"The container {image!r} did not start ({first_line(error)}); does Docker run?") from error
+            raise BrowserServerError(
+                f"The container {image!r} did not start ({first_line(error)}); does Docker run?"
+            ) from error
 
     return BrowserClient(start, image, screenshot)
 
@@ -166,7 +215,9 @@ class BrowserServer(AbstractContextManager):
     """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it also ends with us. One that
     was killed is started again when a client needs it; the episodes that were running are lost."""
 
-    def __init__(self, workers: int, sessions: int, port: int, timeout: float, host: str, token: str):
+    def __init__(
+        self, workers: int, sessions: int, port: int, timeout: float, host: str, token: str
+    ):
         self.token, self._timeout, self._arguments = token, timeout, (workers, sessions)
         self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -178,8 +229,16 @@ class BrowserServer(AbstractContextManager):
         self._directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
         log = self._directory / "server.log"
         with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
-            process = spawn("helpers.browser.server", host, port, *self._arguments, self._directory, stdout=subprocess.PIPE,
-                            stderr=file, env=os.environ | {"BROWSER_SERVER_TOKEN": self.token})  # not in argv, which all can read
+            process = spawn(
+                "helpers.browser.server",
+                host,
+                port,
+                *self._arguments,
+                self._directory,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env=os.environ | {"BROWSER_SERVER_TOKEN": self.token},
+            )  # not in argv, which all can read
         readable = select.select([process.stdout], [], [], self._timeout)[0]
         line = process.stdout.readline() if readable else b""
         answer = json.loads(line) if line else {}
@@ -192,8 +251,10 @@ class BrowserServer(AbstractContextManager):
         if "failed" in answer:
             raise BrowserServerError(answer["failed"])
         raise BrowserServerError(
-            f"The browser server ended while it started: {said[-1] if said else 'it said nothing'}." if readable else
-            f"The browser server was not ready within {self._timeout:.0f} s; try fewer workers or more time.")
+            f"The browser server ended while it started: {said[-1] if said else 'it said nothing'}."
+            if readable
+            else f"The browser server was not ready within {self._timeout:.0f} s; try fewer workers or more time."
+        )
 
     def _reopen(self) -> Any:
         """A new connection; the server is started again, at its old address, where its process has ended."""
@@ -201,7 +262,9 @@ class BrowserServer(AbstractContextManager):
         with suppress(BrowserServerError):
             return _open(self.url, self.token)
         with self._lock, suppress(subprocess.TimeoutExpired):
-            if process is not None and self._process is process:  # else another client has started it again
+            if (
+                process is not None and self._process is process
+            ):  # else another client has started it again
                 process.wait(2)  # its sockets close before it counts as ended
                 _end(process, self._directory)
                 self._start(*self._address)
@@ -219,7 +282,9 @@ class BrowserServer(AbstractContextManager):
 
     def stats(self) -> dict[str, Any]:
         """Worker pids, sessions, requests, restarts, and infrastructure failures with their rate per episode."""
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy: it is on this machine
+        direct = urllib.request.build_opener(
+            urllib.request.ProxyHandler({})
+        )  # no proxy: it is on this machine
         direct.addheaders = [("Authorization", f"Bearer {self.token}")]
         try:
             with direct.open(self.url + "/stats", timeout=10) as file:
@@ -254,8 +319,14 @@ def _end(process: subprocess.Popen, directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def start_browser_server(workers: int | None = None, sessions: int | None = None, port: int = 0, timeout: float = 60,
-                         host: str = "127.0.0.1", token: str | None = None) -> BrowserServer:
+def start_browser_server(
+    workers: int | None = None,
+    sessions: int | None = None,
+    port: int = 0,
+    timeout: float = 60,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+) -> BrowserServer:
     """Start a browser server on this machine and wait until its browsers run.
 
     ``workers``: processes with one Chromium each (None: about one per core, at most four). ``sessions``: how many clients they
@@ -263,5 +334,9 @@ def start_browser_server(workers: int | None = None, sessions: int | None = None
     ``host``: loopback, unless you name another address and a ``token`` of your own with it (else it is drawn). Raises
     BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow."""
     if token is None and host != "127.0.0.1":
-        raise BrowserServerError(f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as well.")
-    return BrowserServer(workers or 0, sessions or 64, port, timeout, host, token or secrets.token_urlsafe(16))
+        raise BrowserServerError(
+            f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as well."
+        )
+    return BrowserServer(
+        workers or 0, sessions or 64, port, timeout, host, token or secrets.token_urlsafe(16)
+    )

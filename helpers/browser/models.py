@@ -100,5 +100,7 @@ class BrowserObservation(Observation):
         from PIL import Image
 
         if self.screenshot is None:
-            raise ValueError("This observation has no screenshot; ask for one with screenshot=True.")
+            raise ValueError(
+                "This observation has no screenshot; ask for one with screenshot=True."
+            )
         return Image.open(io.BytesIO(self.screenshot)).convert("RGB")

@@ -8,20 +8,26 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parents[2]
+from helpers.settings.paths import ROOT
 
 
 def spawn(module: str, *arguments, **popen) -> subprocess.Popen:
     """Start ``python -m module`` in a session of its own (a Ctrl-C in the notebook must not reach it), with a pipe as its stdin
     by which it notices that we are gone."""
     environment = dict(popen.pop("env", os.environ))
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
-    return subprocess.Popen([sys.executable, "-m", module, *map(str, arguments)], stdin=subprocess.PIPE,
-                            start_new_session=True, env=environment, **popen)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), environment.get("PYTHONPATH")])
+    )
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
+        **popen,
+    )
 
 
 def exit_with_parent(stop) -> None:

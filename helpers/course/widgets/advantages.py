@@ -1,0 +1,34 @@
+"""What a rollout is worth to its group."""
+
+import ipywidgets as w
+from IPython.display import display
+
+from helpers.course.figures import advantage_curves, show
+from helpers.course.widgets.live import show_live
+
+
+def advantage_lab() -> None:
+    """Slide group size, success rate and scaling; see what a solved and a failed rollout are worth."""
+
+    def update(size: int, rate: float, scale: str) -> None:
+        display(
+            show(
+                advantage_curves([(size, rate, scale)], "green: solved, red: failed"),
+                "advantage of a solved and of a failed rollout by the number solved in the group",
+            )
+        )
+
+    wide = {"description_width": "8em"}  # else "success rate" is cut off
+    controls = {
+        "size": w.IntSlider(8, 2, 32, description="group size", style=wide),
+        "rate": w.FloatSlider(
+            value=0.2, min=0.02, max=0.98, step=0.02, description="success rate", style=wide
+        ),
+        "scale": w.ToggleButtons(
+            options=["group", "batch", "none"], description="scaling", style=wide
+        ),
+    }
+    show_live(
+        w.VBox([*controls.values(), w.interactive_output(update, controls)]),
+        "Run this notebook to move group size, success rate and scaling here; the figure below shows three settings.",
+    )

@@ -1,0 +1,164 @@
+"""What the prompt teaches exists: every action is executed by a real browser, and the page shows that it was."""
+
+import pytest
+
+from helpers.browser import start_browser_server
+from helpers.browser.actions import ACTIONS, format_action, parse_action
+
+
+@pytest.fixture(scope="module")
+def env():
+    with start_browser_server(workers=1, timeout=120) as server, server.client() as client:
+        yield client
+
+
+def first(seen, *roles):
+    return next(e for e in seen.elements if e.role in roles)
+
+
+def by_bid(seen, bid):
+    return next(e for e in seen.elements if e.bid == bid)
+
+
+def do(env, name, *args):
+    action = format_action(name, *args)
+    assert parse_action(action).ok
+    seen = env.step(action)
+    assert (seen.error, seen.last_action_error, seen.infrastructure_error) == ("", False, ""), (
+        action
+    )
+    return seen
+
+
+def click(env):
+    box = first(env.reset("click-checkboxes", 1_000), "checkbox")
+    assert by_bid(do(env, "click", box.bid), box.bid).value == "true"
+
+
+def fill(env):
+    field = first(env.reset("enter-text", 1_000), "textbox")
+    assert by_bid(do(env, "fill", field.bid, "it's 5"), field.bid).value == "it's 5"
+
+
+def clear(env):
+    field = first(env.reset("enter-text", 1_000), "textbox")
+    do(env, "fill", field.bid, "abc")
+    assert by_bid(do(env, "clear", field.bid), field.bid).value == ""
+
+
+def press(env):
+    field = first(env.reset("enter-text", 1_000), "textbox")
+    do(env, "fill", field.bid, "ab")
+    assert by_bid(do(env, "press", field.bid, "Backspace"), field.bid).value == "a"
+
+
+def focus(env):
+    field = first(env.reset("enter-text", 1_000), "textbox")
+    assert do(env, "focus", field.bid).focused_bid == field.bid
+
+
+def select_option(env):
+    seen = env.reset("choose-list", 1_000)
+    options = [e.name for e in seen.elements if e.role == "option"]
+    combobox = first(seen, "combobox")
+    assert (
+        by_bid(do(env, "select_option", combobox.bid, options[-1]), combobox.bid).value
+        == options[-1]
+    )
+
+
+def select_option_with_a_list(env):
+    seen = env.reset("click-scroll-list", 1_000)
+    wanted = [e.name for e in seen.elements if e.role == "option"][:2]
+    after = do(env, "select_option", first(seen, "listbox").bid, wanted)
+    assert [e.name for e in after.elements if e.role == "option" and e.value == "true"] == wanted
+
+
+def hover(env):
+    seen = env.reset("click-button", 1_000)
+    assert not do(env, "hover", first(seen, "button").bid).done
+
+
+def dblclick(env):
+    box = first(env.reset("click-checkboxes", 1_000), "checkbox")
+    assert by_bid(do(env, "dblclick", box.bid), box.bid).value == "false"  # on and off again
+
+
+def drag_and_drop(env):
+    seen = env.reset("drag-items", 1_000)
+    items = [e.bid for e in seen.elements if e.role == "listitem"]
+    moved = do(env, "drag_and_drop", items[-1], items[0])
+    assert [e.bid for e in moved.elements if e.role == "listitem"] == [items[-1], *items[:-1]]
+
+
+def scroll(env):
+    mail = next(
+        e for e in env.reset("email-inbox", 1_000).elements if e.role == "generic" and e.clickable
+    )
+    do(env, "hover", mail.bid)  # the wheel turns where the mouse is
+    assert by_bid(do(env, "scroll", 0, 30), mail.bid).box[1] < mail.box[1]
+    again = env.reset("email-inbox", 1_000)
+    assert by_bid(again, mail.bid).box == mail.box  # an episode starts at the top
+
+
+def noop(env):
+    seen = env.reset("click-button", 1_000)
+    assert do(env, "noop", 500).axtree_txt == seen.axtree_txt
+
+
+DONE = (
+    click,
+    fill,
+    clear,
+    press,
+    focus,
+    select_option,
+    select_option_with_a_list,
+    hover,
+    dblclick,
+    drag_and_drop,
+    scroll,
+    noop,
+)
+
+
+def test_no_action_is_left_out():
+    assert {call.__name__ for call in DONE} >= set(ACTIONS)
+
+
+@pytest.mark.parametrize("act", DONE, ids=lambda call: call.__name__)
+def test_every_action_works_in_a_real_browser(env, act):
+    act(env)
+
+
+def test_an_action_outside_the_set_is_not_executed(env):
+    before = env.reset("click-button", 1_000)
+    for answer in (
+        "goto('javascript:core.endEpisode(1)')",
+        "click('13'); click('15')",
+        "__import__('os').system('true')",
+    ):
+        after = env.step(answer)
+        assert after.last_action_error and after.error == parse_action(answer).reason
+        assert (after.axtree_txt, after.done, after.reward) == (before.axtree_txt, False, 0.0)
+
+
+def middle_is_under(one, other):
+    (x, y, w, h), (left, top, width, height) = one.box, other.box
+    return left < x + w / 2 < left + width and top < y + h / 2 < top + height
+
+
+def test_a_button_under_another_is_refused_with_the_reason_and_the_page_goes_on(env):
+    """What lies on top takes the click in a real browser too; nobody may be paid or punished for guessing where."""
+    found = {}
+    for seed in range(60):
+        one, two = (e for e in env.reset("click-test-2", seed).elements if e.role == "button")
+        found[middle_is_under(one, two)] = seed  # whether the wanted one lies under the other
+        if len(found) == 2:
+            break
+    one, two = (e for e in env.reset("click-test-2", found[True]).elements if e.role == "button")
+    refused = env.step(format_action("click", one.bid))
+    assert "intercepts pointer events" in refused.error and not refused.done
+    assert env.step(format_action("click", two.bid)).ended == "failed"
+    one = next(e for e in env.reset("click-test-2", found[False]).elements if e.role == "button")
+    assert env.step(format_action("click", one.bid)).ended == "solved"

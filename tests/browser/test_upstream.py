@@ -1,0 +1,147 @@
+"""Servers that speak upstream's dialect, old and new, reached by their URL: our client plays on them."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy
+import pytest
+import uvicorn
+
+from helpers.browser.models import BrowserServerError  # isort: skip
+from openenv.core.env_server import Action, Environment, Observation, State, create_app
+
+from helpers.browser import connect
+from helpers.episodes.config import EpisodeSpec
+from helpers.episodes.play import play_agent
+from helpers.evaluation.agents import text_match_agent
+
+TREE = "RootWebArea 'Click Button Task'\n\t[13] button 'no', clickable\n\t[14] button 'ok', clickable, focused"
+RED = (255, 0, 0)
+
+
+class UpstreamAction(Action):
+    action_str: str
+
+
+class UpstreamObservation(Observation):
+    """The fields of upstream's BrowserGymObservation."""
+
+    text: str = ""
+    url: str = ""
+    screenshot: list | None = None
+    goal: str = ""
+    axtree_txt: str = ""
+    pruned_html: str = ""
+    error: str = ""
+    last_action_error: bool = False
+
+
+class Upstream(Environment):
+    """One page with two buttons, told as upstream tells it: pictures as nested lists, no task, no step, no seed, the reward of a
+    page that is not solved 0; ``modern``: the action's error and the page's own record in the metadata."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, modern: bool):
+        super().__init__()
+        self.modern, self.steps = modern, 0
+
+    def look(self, reward=0.0, done=False, error=""):
+        metadata = (
+            {
+                "browsergym_obs": {"last_action_error": error, "focused_element_bid": "14"},
+                "browsergym_info": {"task_info": {"RAW_REWARD_GLOBAL": reward}},
+            }
+            if self.modern
+            else {}
+        )
+        picture = numpy.zeros((210, 160, 3), numpy.uint8)
+        picture[:] = RED
+        return UpstreamObservation(
+            text=TREE,
+            axtree_txt=TREE,
+            goal='Click on the "ok" button.',
+            url="http://pages/click-button",
+            screenshot=picture.tolist(),
+            last_action_error=bool(error),
+            metadata=metadata,
+            reward=float(reward > 0),
+            done=done,
+        )
+
+    def reset(self, seed=None, episode_id=None, **_):
+        self.steps = 0
+        return self.look()
+
+    def step(self, action, timeout_s=None, **_):
+        self.steps += 1
+        if action.action_str == "click('14')":
+            return self.look(1.0, True)
+        if action.action_str == "click('13')":
+            return self.look(0.4, True)  # upstream pays in full for any raw reward above 0
+        return self.look(error="ValueError: Could not find element with bid '99'")
+
+    @property
+    def state(self):
+        return State(step_count=self.steps)
+
+
+@contextmanager
+def serving(modern):
+    app = create_app(
+        lambda: Upstream(modern), UpstreamAction, UpstreamObservation, max_concurrent_envs=4
+    )
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.05)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.mark.parametrize("modern", [True, False], ids=["with metadata", "without"])
+def test_an_episode_on_an_upstream_server(modern):
+    with serving(modern) as url, connect(url) as env:
+        seen = env.reset("click-button", seed=3)
+        assert (seen.task, seen.seed, seen.step, seen.done) == ("click-button", 3, 0, False)
+        assert seen.image().size == (160, 210) and seen.image().getpixel((0, 0)) == RED
+        assert [(e.bid, e.name) for e in seen.elements if e.role == "button"] == [
+            ("13", "no"),
+            ("14", "ok"),
+        ]
+        failed = env.step("click('99')")
+        assert failed.step == 1 and failed.last_action_error
+        assert failed.error == (
+            "ValueError: Could not find element with bid '99'" if modern else ""
+        )
+        solved = env.step("click('14')")
+        assert (solved.reward, solved.done, solved.ended) == (1.0, True, "solved")
+
+
+def test_part_of_a_reward_is_no_success_where_the_server_tells_it():
+    for modern, reward, raw, ended in ((True, 0.0, 0.4, "failed"), (False, 1.0, None, "solved")):
+        with serving(modern) as url, connect(url) as env:
+            env.reset("click-button", seed=0)
+            seen = env.step("click('13')")
+            assert (seen.reward, seen.raw_reward, seen.ended) == (reward, raw, ended)
+
+
+def test_many_sessions_on_an_upstream_server():
+    with serving(True) as url:
+        clients = [connect(url) for _ in range(3)]
+        episodes = play_agent(
+            text_match_agent, [EpisodeSpec("click-button", seed) for seed in range(9)], clients
+        )
+        assert [e.reward for e in episodes] == [1.0] * 9
+        fourth = connect(url)
+        fourth.reset("click-button", 0)
+        with pytest.raises(BrowserServerError, match="close a client|capacity"):
+            connect(url).reset("click-button", 0)
+        for client in (*clients, fourth):
+            client.close()

@@ -1,0 +1,255 @@
+"""The notebooks' set-up cells under Colab's conditions, as far as they can be had without it and without a network.
+
+Emulated: an IPython kernel that runs already, in a working directory outside the repository; ``google.colab`` imported in it; a
+stdout without ``fileno``; chromium and chromium-browser on the PATH as Ubuntu's snap stubs; no Docker; none of the course's
+variables. ``git clone`` is real, from a repository on this disk. The set-up script is recorded: the packages are those of this
+environment, and the browser "installed" where Playwright puts its own is the one that the tests use. The folder /content is
+one of the test's, its path replaced in the cell.
+
+Not emulated, and so not tested: Colab's image (its Ubuntu, its Python, packages that are loaded before the cell runs), the
+downloads, vLLM on its GPU, a runtime that is cut off, and widgets in its front end.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+from helpers.settings.paths import ROOT
+
+SNAP = """#!/bin/sh
+if ! [ -x /snap/bin/chromium ]; then
+    echo "Command '$0' requires the chromium snap to be installed." >&2
+    echo "Please install it with: snap install chromium" >&2
+    exit 1
+fi
+exec /snap/bin/chromium "$@"
+"""
+COLAB = """
+import io, json, os, shutil, subprocess, sys
+import google.colab
+
+def record(command):
+    with open(os.environ["ASKED"], "a") as file:
+        file.write(json.dumps(command) + "\\n")
+
+def system(command):  # what "!command" calls
+    command = get_ipython().var_expand(command, depth=1)
+    record(command)
+    if command.startswith("git clone"):
+        subprocess.run(command, shell=True, check=True)
+    if "setup.py" in command:
+        os.makedirs(os.path.dirname(os.environ["BUILD"]), exist_ok=True)
+        shutil.copy(os.environ["BROWSER"], os.environ["BUILD"])
+
+def no_fileno(self):
+    raise io.UnsupportedOperation("fileno")
+
+get_ipython().system = system
+type(sys.stdout).fileno = no_fileno
+"""
+
+
+def setup_cells():
+    """{name: source} of the first code cell of each notebook; cells that differ by the notebook's number only count once."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        source = next(
+            cell.source
+            for cell in nbformat.read(path, as_version=4).cells
+            if cell.cell_type == "code"
+        )
+        found.setdefault(
+            re.sub(r'setup\("\d\d", minutes=\d+\)', "setup", source), (path.stem, source)
+        )
+    return dict(found.values())
+
+
+CELLS = setup_cells()
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory):
+    """What the set-up needs of this repository, as a git repository."""
+    folder = tmp_path_factory.mktemp("origin")
+    for name in ("helpers", "notebooks", "scripts"):
+        shutil.copytree(
+            ROOT / name,
+            folder / name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+        )
+    for path in [*ROOT.glob("requirements*.txt"), ROOT / "constraints.txt"]:
+        shutil.copy(path, folder)
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-q", "-m", "x"],
+    ):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return folder
+
+
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module", params=CELLS)
+def colab(request, origin, tmp_path_factory):
+    """A kernel as on Colab; ``run`` executes code in it and returns what it prints, ``asked`` lists the commands so far."""
+    from playwright.sync_api import sync_playwright
+
+    from helpers.browser.chromium import find_chromium
+
+    top = tmp_path_factory.mktemp("colab")
+    for name in ("content", "home", "bin", "packages/google/colab"):
+        (top / name).mkdir(parents=True)
+    (top / "packages" / "google" / "colab" / "__init__.py").touch()
+    for name in ("git", "sh"):
+        (top / "bin" / name).symlink_to(shutil.which(name))
+    for name in ("chromium", "chromium-browser"):
+        executable(top / "bin" / name, SNAP)
+    executable(
+        top / "browser", f'#!/bin/sh\nPATH={os.environ["PATH"]} exec {find_chromium()} "$@"\n'
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(top / "builds"))
+        with sync_playwright() as playwright:
+            build = playwright.chromium.executable_path  # where Playwright itself would look
+    source = CELLS[request.param]
+    repository = re.search(r'^REPO\w* = "(.+)"$', source, re.MULTILINE)[1]
+    env = {
+        "PATH": str(top / "bin"),
+        "HOME": str(top / "home"),
+        "PYTHONPATH": str(top / "packages"),
+        "LANG": "C.UTF-8",
+        "PLAYWRIGHT_BROWSERS_PATH": str(top / "builds"),
+        "BUILD": build,
+        "BROWSER": str(top / "browser"),
+        "ASKED": str(top / "asked.jsonl"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{origin}.insteadOf",
+        "GIT_CONFIG_VALUE_0": f"https://github.com/{repository}",
+        "OMP_WAIT_POLICY": "PASSIVE",
+    }
+    manager, client = start_new_kernel(kernel_name="python3", env=env, cwd=str(top / "content"))
+
+    def run(code):
+        said = []
+        reply = client.execute_interactive(
+            code,
+            timeout=300,
+            allow_stdin=False,
+            output_hook=lambda message: said.append(
+                message["content"].get("text", "") if message["msg_type"] == "stream" else ""
+            ),
+        )["content"]
+        assert reply["status"] == "ok", "\n".join(reply.get("traceback", [])) + "".join(said)
+        return "".join(said)
+
+    def asked():
+        return [json.loads(line) for line in (top / "asked.jsonl").read_text().splitlines()]
+
+    run(COLAB)
+    cell = source.replace("/content", str(top / "content"))
+    yield SimpleNamespace(
+        run=run,
+        asked=asked,
+        cell=cell,
+        top=top,
+        course=top / "content" / "course",
+        build=build,
+        number=request.param[:2],
+        first=run(cell),
+    )
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_set_up_fetches_installs_and_says_where_it_is(colab):
+    assert f"Notebook {colab.number} · Python " in colab.first
+    assert "profile " in colab.first
+    clone, install = colab.asked()
+    assert re.match(rf"git clone .*https://github\.com/\S+ {re.escape(str(colab.course))}$", clone)
+    python, script, here = install.split()
+    assert (
+        Path(python).samefile(sys.executable) and here == "--here"
+    )  # into the kernel's own Python
+    assert Path(script) == colab.course / "scripts" / "setup.py" and Path(script).is_file()
+
+
+def test_the_course_is_imported_from_the_clone(colab):
+    assert (colab.course / ".git").is_dir()
+    root, file = colab.run(
+        "import helpers.settings.profiles; print(ROOT); print(helpers.settings.profiles.__file__)"
+    ).split()
+    assert Path(root) == colab.course
+    assert Path(file) == colab.course / "helpers" / "profiles.py"
+
+
+def test_a_second_run_fetches_nothing_again(colab):
+    before = colab.asked()
+    again = colab.run(colab.cell)
+    assert colab.asked() == [*before, before[1]]  # the set-up script knows by itself what is done
+    assert again.splitlines()[-2:] == colab.first.splitlines()[-2:]
+    assert colab.run("print(sys.path.count(str(ROOT)))").strip() == "1"
+
+
+def test_the_snap_stub_is_no_browser(colab):
+    said = colab.run("from helpers.browser.chromium import find_chromium\nprint(find_chromium())")
+    assert said.strip() == colab.build
+    said = colab.run("""
+os.environ["PLAYWRIGHT_BROWSERS_PATH"] += "-none"  # as if the download had failed
+try:
+    print(find_chromium())
+except FileNotFoundError as error:
+    print(error)
+os.environ["PLAYWRIGHT_BROWSERS_PATH"] = os.environ["PLAYWRIGHT_BROWSERS_PATH"].removesuffix("-none")
+""")
+    assert said.startswith("There is no browser to use (") and "snap stub" in said
+    assert "COURSE_CHROMIUM" in said
+
+
+def test_a_page_is_solved_in_the_kernel(colab):
+    said = colab.run("""
+from helpers.browser import start_browser_server
+with start_browser_server(workers=1, timeout=120) as server, server.client(screenshot=True) as env:
+    page = env.reset("click-test", 0)
+    print(len(page.screenshot) > 1000, env.step(f"click('{page.elements[0].bid}')").ended)
+""")
+    assert said.split() == ["True", "solved"]
+
+
+def test_without_docker_a_container_is_refused_in_a_sentence(colab):
+    said = colab.run("""
+from helpers.browser import BrowserServerError, connect
+try:
+    connect(image="browsergym-env:latest")
+except BrowserServerError as error:
+    print(error)
+""")
+    assert re.fullmatch(
+        r"The container 'browsergym-env:latest' did not start \(.+\); does Docker run\?\n", said
+    )
+
+
+def test_vllm_gets_a_stdout_with_a_fileno_that_still_prints(colab):
+    said = colab.run("""
+import io
+try:
+    sys.stdout.fileno()
+except io.UnsupportedOperation:
+    print("none")
+from helpers.policy.generators import prepare_vllm
+prepare_vllm()
+print(type(sys.stdout.fileno()).__name__)
+""")
+    assert said.split() == ["none", "int"]

@@ -1,0 +1,58 @@
+"""A training run on the real browser whose answers come from a script, so that one process and several see the same batch; the
+test of several processes starts it: ``python -m tests.learning.scripted_run FOLDER POLICY``."""
+
+import json
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+import helpers.episodes.rollout_func
+from helpers.learning.run import train
+from helpers.settings.profiles import get_profile
+
+
+class Script:
+    """The n-th time that it meets a page it clicks the page's n-th button: the members of a group differ, and always alike."""
+
+    def __init__(self):
+        self.met, self.specs = Counter(), []
+
+    def answer(self, observation, turn):
+        page = observation.task, observation.seed
+        buttons = [e.bid for e in observation.elements if e.role == "button"]
+        self.met[page] += 1
+        self.specs.append(page)
+        return f"click('{buttons[(self.met[page] - 1) % len(buttons)]}')"
+
+
+def main(folder: Path, policy: str) -> None:
+    script = Script()
+    helpers.episodes.rollout_func.trainer_generator = lambda trainer, tokenizer: script
+    profile = replace(
+        get_profile(),
+        policy=policy,
+        generator="transformers",
+        dtype="float32",
+        groups=2,
+        group_size=4,
+        clients=4,
+        updates=2,
+        learning_rate=1e-3,
+        warmup=0,
+        eval_episodes=1,
+        workers=2,
+    )
+    train(profile, folder, before=False)
+    children = [p.pid for p in psutil.Process().children(recursive=True)]
+    rank = os.environ.get("RANK", "0")
+    (folder / f"process-{rank}.json").write_text(
+        json.dumps({"specs": script.specs, "children": children})
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
