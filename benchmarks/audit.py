@@ -1,52 +1,60 @@
 """What the tasks pay, and to whom: scripted solutions and agents that read no goal, on every task.
 
-    python -m benchmarks.audit                   a table of the tasks on which the raw reward pays for less than the task
-    python -m benchmarks.audit --record          the same, written to recordings/audit/result.json (10 min on 2 cores)
-
-An episode is *paid* where its strict reward is 1 and *tipped* where the raw reward is above 0 but not 1: success as BrowserGym
-counts it, a wrong answer as the strict reward does. Agents without a goal can be paid too, by luck or because nothing was to be
-done; a task on which one of them is always paid measures nothing.
+An episode is *paid* where its strict reward is 1 and *tipped* where the raw reward is above 0 but
+not 1: success as BrowserGym counts it, a wrong answer as the strict reward does. Agents without a
+goal can be paid too, by luck or because nothing was to be done; a task on which one of them is
+always paid measures nothing.
 """
 
-import argparse
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Annotated
 
-from benchmarks.recording import record
+import typer
+
+from benchmarks.recording import Record, record
 from helpers.browser import list_tasks, start_browser_server
 from helpers.browser.actions import format_action
-from helpers.episodes.play import play_agent
-from helpers.episodes.tasks import VALIDATION_SEEDS, specs
-from helpers.evaluation.agents import careful, random_agent
+from helpers.browser.models import BrowserObservation
+from helpers.command_line import run
+from helpers.episodes.episode import Episode
+from helpers.episodes.play import Agent, play_agent
+from helpers.episodes.tasks import VALIDATION_SEEDS, read_tasks, specs
+from helpers.evaluation.agents import WAIT, noop_on_error, random_agent
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.output import Progress, table
 
-TURNS, ORACLE_TURNS = 5, 24
+TURNS = 5  # of an agent that reads no goal
+SCRIPT_TURNS = 24  # of a scripted solution
+WORKERS, SESSIONS = 6, 12  # most of the time goes into waiting for clicks that the page refuses
+
+Counts = dict[str, int]  # {"n", "paid", "tipped"}
 
 
-def submit_at_once(seen, turn: int) -> str:
+def submit_at_once(seen: BrowserObservation, turn: int) -> str:
     """The last button, without having done anything."""
     buttons = [e for e in seen.elements if e.role == "button"]
-    return format_action("click", buttons[-1].bid) if buttons else "noop(500)"
+    return format_action("click", buttons[-1].bid) if buttons else WAIT
 
 
-def click_everything(seen, turn: int) -> str:
-    """One element after the other, from the top; buttons come last, as most of them end the episode."""
-    bids = [e.bid for e in sorted(seen.elements, key=lambda e: e.role == "button") if e.clickable]
-    return format_action("click", bids[turn % len(bids)]) if bids else "noop(500)"
+def click_everything(seen: BrowserObservation, turn: int) -> str:
+    """One element after the other, from the top; buttons come last, as most of them end the
+    episode."""
+    buttons_last = sorted(seen.elements, key=lambda e: e.role == "button")
+    bids = [e.bid for e in buttons_last if e.clickable]
+    return format_action("click", bids[turn % len(bids)]) if bids else WAIT
 
 
-def wrong_answer(seen, turn: int) -> str:
+def wrong_answer(seen: BrowserObservation, turn: int) -> str:
     """Fills every field with a word that no goal asks for, and hands in."""
     fields = [e for e in seen.elements if e.role in ("textbox", "spinbutton", "searchbox")]
-    return (
-        format_action("fill", fields[turn].bid, "zzz")
-        if turn < len(fields)
-        else submit_at_once(seen, turn)
-    )
+    if turn < len(fields):
+        return format_action("fill", fields[turn].bid, "zzz")
+    return submit_at_once(seen, turn)
 
 
-BLIND: dict[str, Callable] = {
+BLIND: dict[str, Agent] = {
     "random": random_agent(0),
     "submit at once": submit_at_once,
     "click everything": click_everything,
@@ -54,71 +62,77 @@ BLIND: dict[str, Callable] = {
 }
 
 
-def audit(n: int, tasks: list[str]) -> dict[str, dict[str, dict]]:
-    """{task: {agent: {"n", "paid", "tipped"}}} over ``n`` validation seeds."""
-    results: dict[str, dict[str, dict]] = {task: {} for task in tasks}
-    with start_browser_server(
-        workers=6
-    ) as server:  # most of the time goes into waiting for clicks that the page refuses
-        clients = server.clients(12)
-        for done, task in enumerate(tasks):
-            print(f"\r{done} of {len(tasks)} tasks", end="", file=sys.stderr, flush=True)
-            for name, agent in {
-                **({"oracle": SCRIPTS[task]} if task in SCRIPTS else {}),
-                **BLIND,
-            }.items():
+def count(episodes: Sequence[Episode]) -> Counts:
+    """How many episodes were scored, paid and tipped."""
+    scored = [e for e in episodes if e.reward is not None]
+    return {
+        "n": len(scored),
+        "paid": sum(e.reward == 1 for e in scored),
+        "tipped": sum(0 < (e.raw_reward or 0) < 1 for e in scored),
+    }
+
+
+def audit(n: int, tasks: Sequence[str]) -> dict[str, dict[str, Counts]]:
+    """{task: {agent: counts}} over ``n`` validation seeds."""
+    results: dict[str, dict[str, Counts]] = {}
+    with (
+        start_browser_server(workers=WORKERS) as server,
+        Progress(len(tasks), "tasks") as progress,
+    ):
+        clients = server.clients(SESSIONS)
+        for task in tasks:
+            agents = dict(BLIND)
+            if task in SCRIPTS:
+                agents = {"oracle": SCRIPTS[task], **BLIND}
+            results[task] = {}
+            for name, agent in agents.items():
                 pages = specs(task, VALIDATION_SEEDS, n)
                 random.Random(0).shuffle(pages)
-                turns = ORACLE_TURNS if name == "oracle" else TURNS
-                episodes = [
-                    e
-                    for e in play_agent(careful(agent), pages, clients, turns)
-                    if e.reward is not None
-                ]
-                results[task][name] = {
-                    "n": len(episodes),
-                    "paid": sum(e.reward == 1 for e in episodes),
-                    "tipped": sum(0 < (e.raw_reward or 0) < 1 for e in episodes),
-                }
+                turns = SCRIPT_TURNS if name == "oracle" else TURNS
+                episodes = play_agent(noop_on_error(agent), pages, clients, turns)
+                results[task][name] = count(episodes)
+            progress.reach(len(results))
     return results
 
 
-def show(results: dict[str, dict[str, dict]]) -> None:
+def show(results: dict[str, dict[str, Counts]]) -> None:
+    """Print the table, and what it says about rewards and scripts."""
     names = ["oracle", *BLIND]
-    print(f"{'paid / tipped of n':28}" + "".join(f"{name:>18}" for name in names))
+    rows = []
     for task, row in results.items():
-        cells = [
-            f"{row[name]['paid']} / {row[name]['tipped']} of {row[name]['n']}"
-            if name in row
-            else "-"
-            for name in names
-        ]
-        print(f"{task:28}" + "".join(f"{cell:>18}" for cell in cells))
-    tipped = [task for task, row in results.items() if any(r["tipped"] for r in row.values())]
-    print(f"\nraw > 0 is not success on {len(tipped)} of {len(results)} tasks: {', '.join(tipped)}")
-    perfect = [
-        task
-        for task, row in results.items()
-        if "oracle" in row and row["oracle"]["paid"] == row["oracle"]["n"] > 0
+        cells = []
+        for name in names:
+            counts = row.get(name)
+            cells.append(
+                f"{counts['paid']} / {counts['tipped']} of {counts['n']}" if counts else "-"
+            )
+        rows.append([task, *cells])
+    print(table(["paid / tipped of n", *names], rows))
+    tipped = [
+        task for task, row in results.items() if any(counts["tipped"] for counts in row.values())
     ]
-    print(
-        f"scripted solutions: {sum('oracle' in row for row in results.values())} tasks, always paid on {len(perfect)}"
-    )
+    print(f"\nraw > 0 is not success on {len(tipped)} of {len(results)} tasks: {', '.join(tipped)}")
+    scripted = [row["oracle"] for row in results.values() if "oracle" in row]
+    perfect = [counts for counts in scripted if counts["paid"] == counts["n"] > 0]
+    print(f"scripted solutions: {len(scripted)} tasks, always paid on {len(perfect)}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--record", action="store_true")
-    parser.add_argument("--n", type=int, default=6, help="seeds per task and agent")
-    parser.add_argument("--tasks", help="only these, separated by commas")
-    options = parser.parse_args()
-    results = audit(options.n, options.tasks.split(",") if options.tasks else list(list_tasks()))
-    if options.record:
-        record("audit", {"n": options.n, "tasks": results})
+def main(
+    record_it: Record = False,
+    n: Annotated[int, typer.Option(help="seeds per task and agent")] = 6,
+    tasks: Annotated[str, typer.Option(help="only these, separated by commas")] = "",
+) -> None:
+    """What the tasks pay, and to whom: scripted solutions and agents that read no goal.
+
+    \b
+    python -m benchmarks.audit             a table of all tasks (10 min on 2 cores)
+    python -m benchmarks.audit --record    the same, written to recordings/audit/result.json
+    """
+    results = audit(n, read_tasks(tasks) if tasks else list_tasks())
+    if record_it:
+        record("audit", {"n": n, "tasks": results})
     show(results)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

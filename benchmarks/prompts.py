@@ -1,47 +1,64 @@
 """How long the prompts are, task by task, and what a shorter observation costs.
 
-    python -m benchmarks.prompts                         tokens per task, and a script that reads only what the prompt shows
-    python -m benchmarks.prompts --policy runs/x/policy --task click-button   the same, and on this task the policy that learned
-                                                         it, with each kind of prompt (greedy, 200 pages)
-    python -m benchmarks.prompts --record                written to recordings/prompts/result.json too
-
-Four prompts, longest first: BrowserGym's whole tree; one line per element with the texts around them; one line per element only;
-the same without worked examples. The script is the text-match agent, which gets the elements that it can read in the prompt:
-where it does as well as with the whole observation, the prompt has lost nothing that it needs.
+Four prompts, longest first: BrowserGym's whole tree; one line per element with the texts around
+them; one line per element only; the same without worked examples. The script is the text-match
+agent, which gets the elements that it can read in the prompt: where it does as well as with the
+whole observation, the prompt has lost nothing that it needs.
 """
 
-import argparse
+from __future__ import annotations
+
 import re
 import statistics
-from types import SimpleNamespace
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
-from benchmarks.recording import record
+import typer
+
+from benchmarks.recording import Record, record
 from helpers.browser import start_browser_server
-from helpers.episodes.play import play_agent
-from helpers.episodes.tasks import TASKS, VALIDATION_SEEDS, rollout_config, specs
+from helpers.browser.models import BrowserObservation, Element
+from helpers.command_line import run
+from helpers.episodes.how_played import rollout_config
+from helpers.episodes.play import Agent, play_agent
+from helpers.episodes.tasks import TASKS, VALIDATION_SEEDS, read_tasks, specs
 from helpers.evaluation.agents import text_match_agent
 from helpers.evaluation.evaluate import Evaluation, evaluate
+from helpers.output import table
 from helpers.policy.choosing import standalone_generator
 from helpers.policy.loading import load_policy
 from helpers.policy.prompts import PromptConfig, build_messages, page_lines, prompt_ids
 from helpers.settings.profiles import get_profile
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from helpers.browser import BrowserClient
+    from helpers.policy.generators import Generator
+
+POLICY_PAGES = 200
+
 _LINE = re.compile(r'"(?P<name>.*)" (?P<role>\w+) (?P<bid>\w+)')
 
 
 def variants(task: str) -> dict[str, PromptConfig]:
-    """The prompts that are compared; "tree" is `lines and texts` with the tree in place of the page."""
+    """The prompts that are compared; "tree" is "lines and texts" with the tree in place of the
+    page."""
     usual = rollout_config(task).prompt
-    short = {"actions": usual.actions, "examples": usual.examples}
+    with_texts = PromptConfig(usual.actions, usual.examples)
     return {
-        "tree": PromptConfig(**short),
-        "lines and texts": PromptConfig(**short),
-        "lines": PromptConfig(**short, free_text=False),
-        "lines, no examples": PromptConfig(usual.actions, (), free_text=False),
+        "tree": with_texts,
+        "lines and texts": with_texts,
+        "lines": replace(with_texts, free_text=False),
+        "lines, no examples": replace(with_texts, free_text=False, examples=()),
     }
 
 
-def tokens(tokenizer, seen, name: str, config: PromptConfig) -> int:
+def count_tokens(
+    tokenizer: PreTrainedTokenizerBase, seen: BrowserObservation, name: str, config: PromptConfig
+) -> int:
     """Length of the first prompt of an episode."""
     messages = build_messages(seen, config)
     if name == "tree":
@@ -50,115 +67,126 @@ def tokens(tokenizer, seen, name: str, config: PromptConfig) -> int:
     return len(prompt_ids(tokenizer, messages))
 
 
-def reader(free_text: bool):
+def reader(free_text: bool) -> Agent:
     """The text-match agent on the elements that the page's lines name, and on nothing else."""
 
-    def act(seen, turn: int) -> str:
+    def act(seen: BrowserObservation, turn: int) -> str:
         lines = page_lines(seen.axtree_txt, seen.goal, free_text)
-        elements = [
-            SimpleNamespace(**match.groupdict()) for line in lines if (match := _LINE.match(line))
-        ]
-        return text_match_agent(SimpleNamespace(goal=seen.goal, elements=elements), turn)
+        matches = [_LINE.match(line) for line in lines]
+        elements = [Element.model_validate(match.groupdict()) for match in matches if match]
+        return text_match_agent(BrowserObservation(goal=seen.goal, elements=elements), turn)
 
     return act
 
 
-def measure(task: str, n: int, clients, tokenizer, generator) -> dict:
-    """Tokens of each prompt (median, 95th percentile), the script's success, and the policy's on 200 pages where there is a
-    generator."""
-    seen, configs = [], variants(task)
-    for i, spec in enumerate(specs(task, VALIDATION_SEEDS, n)):
-        seen.append(clients[i % len(clients)].reset(spec.task, spec.seed))
-    usual = "lines and texts" if rollout_config(task).prompt.free_text else "lines"
-    row: dict = {"usual": usual, "tokens": {}, "script": {}, "policy": {}}
-    for name, config in configs.items():
-        lengths = sorted(tokens(tokenizer, page, name, config) for page in seen)
+READERS: dict[str, Agent] = {
+    "whole observation": text_match_agent,
+    "lines and texts": reader(True),
+    "lines": reader(False),
+}
+
+
+def measure(
+    task: str,
+    n: int,
+    clients: Sequence[BrowserClient],
+    tokenizer: PreTrainedTokenizerBase,
+    generator: Generator | None,
+) -> dict[str, Any]:
+    """Tokens of each prompt (median, 95th percentile), the script's success, and the policy's on
+    200 pages where there is a generator."""
+    pages = specs(task, VALIDATION_SEEDS, n)
+    first = [clients[i % len(clients)].reset(spec.task, spec.seed) for i, spec in enumerate(pages)]
+    usual = rollout_config(task)
+    row: dict[str, Any] = {
+        "usual": "lines and texts" if usual.prompt.free_text else "lines",
+        "tokens": {},
+        "script": {},
+        "policy": {},
+    }
+    for name, prompt in variants(task).items():
+        lengths = sorted(count_tokens(tokenizer, seen, name, prompt) for seen in first)
         row["tokens"][name] = [statistics.median(lengths), lengths[min(n - 1, round(0.95 * n))]]
         if generator and name != "tree":
+            config = rollout_config(task, prompt=prompt, temperature=0.0)
             played = evaluate(
                 name,
                 task,
-                200,
+                POLICY_PAGES,
                 clients,
                 generator,
                 tokenizer,
-                rollout_config(task, prompt=config, temperature=0.0),
+                config,
                 VALIDATION_SEEDS,
             )
             row["policy"][name] = played.summary()
-    turns = rollout_config(task).max_turns
-    for name, agent in {
-        "whole observation": text_match_agent,
-        "lines and texts": reader(True),
-        "lines": reader(False),
-    }.items():
-        played = Evaluation(
-            name, play_agent(agent, specs(task, VALIDATION_SEEDS, n), clients, turns)
-        )
+    for name, agent in READERS.items():
+        played = Evaluation(name, play_agent(agent, pages, clients, usual.max_turns))
         row["script"][name] = [played.successes, played.n]
     return row
 
 
-def show(result: dict) -> None:
+def show(result: dict[str, Any]) -> None:
+    """Print the tokens, then who solved what."""
     rows = result["tasks"]
-    first = next(iter(rows.values()))
-    print(
-        f"{'tokens: median / 95th percentile':34}"
-        + "".join(f"{name:>20}" for name in first["tokens"])
-    )
-    for task, row in rows.items():
-        print(
-            f"{task:34}"
-            + "".join(f"{f'{median:.0f} / {high}':>20}" for median, high in row["tokens"].values())
-        )
+    prompts = list(next(iter(rows.values()))["tokens"])
+    cells = [
+        [task, *(f"{median:.0f} / {high}" for median, high in row["tokens"].values())]
+        for task, row in rows.items()
+    ]
+    print(table(["tokens: median / 95th percentile", *prompts], cells))
     for who in ("script", "policy"):
-        if asked := {task: row for task, row in rows.items() if row[who]}:
-            print(
-                f"\n{f'solved by the {who}':34}"
-                + "".join(f"{name:>20}" for name in next(iter(asked.values()))[who])
-            )
-            for task, row in asked.items():
-                cells = [
-                    (v["successes"], v["n"]) if who == "policy" else v for v in row[who].values()
-                ]
-                print(f"{task:34}" + "".join(f"{f'{k} of {n}':>20}" for k, n in cells))
+        asked = {task: row[who] for task, row in rows.items() if row[who]}
+        if not asked:
+            continue
+        cells = []
+        for task, found in asked.items():
+            counts = found.values()
+            if who == "policy":
+                counts = [(summary["successes"], summary["n"]) for summary in counts]
+            cells.append([task, *(f"{solved} of {n}" for solved, n in counts)])
+        names = list(next(iter(asked.values())))
+        print("\n" + table([f"solved by the {who}", *names], cells))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--policy", help="a folder or a name: evaluate it with each prompt too")
-    parser.add_argument(
-        "--task", default="", help="with --policy: the tasks that it learned, with commas"
-    )
-    parser.add_argument("--n", type=int, default=40, help="pages per task")
-    parser.add_argument("--record", action="store_true")
-    options = parser.parse_args()
+def main(
+    policy: Annotated[
+        str, typer.Option(help="a folder or a name: evaluate it with each prompt too")
+    ] = "",
+    task: Annotated[
+        str, typer.Option(help="with --policy: the tasks that it learned, with commas")
+    ] = "",
+    n: Annotated[int, typer.Option(help="pages per task")] = 40,
+    record_it: Record = False,
+) -> None:
+    """How long the prompts are, task by task, and what a shorter observation costs.
+
+    \b
+    python -m benchmarks.prompts     tokens per task, and a script that reads only the prompt
+    python -m benchmarks.prompts --policy runs/x/policy --task click-button
+                                     the same, and on this task the policy that learned it,
+                                     with each kind of prompt (greedy, 200 pages)
+    python -m benchmarks.prompts --record    written to recordings/prompts/result.json too
+    """
     profile = get_profile()
-    tokenizer, generator = (
-        standalone_generator(options.policy, profile)
-        if options.policy
-        else (load_policy(profile.policy, weights=False).tokenizer, None)
-    )
+    learned = read_tasks(task) if task else ()
+    generator = None
+    if policy:
+        tokenizer, generator = standalone_generator(policy, profile)
+    else:
+        tokenizer = load_policy(profile.policy, weights=False).tokenizer
     with start_browser_server() as server:
         clients = server.clients(8)
-        learned = options.task.split(",")
         rows = {
-            task: measure(
-                task, options.n, clients, tokenizer, generator if task in learned else None
-            )
-            for task in TASKS
+            name: measure(name, n, clients, tokenizer, generator if name in learned else None)
+            for name in TASKS
         }
-    result = {"n": options.n, "tasks": rows}
-    if options.record:
-        record(
-            "prompts",
-            result,
-            options=f"--policy {options.policy} --task {options.task}" if options.policy else "",
-        )
+    result = {"n": n, "tasks": rows}
+    if record_it:
+        options = f"--policy {policy} --task {task}" if policy else ""
+        record("prompts", result, options=options)
     show(result)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

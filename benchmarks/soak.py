@@ -1,44 +1,36 @@
-"""Whether anything piles up: thousands of episodes on one server, its memory, file descriptors and zombies along the way.
+"""Whether anything piles up over thousands of episodes on one server.
 
-    python -m benchmarks.soak                    5,000 episodes of mixed tasks (10 min on 2 cores), a row every 500
-    python -m benchmarks.soak --record           the same, written to recordings/soak/result.json
-
-Memory is the proportional set size (PSS) of the server and everything below it: shared pages count once. The verdict compares
-the last quarter with the first rows after the warm-up of 1,000 episodes.
+Memory is the proportional set size (PSS) of the server and everything below it: shared pages count
+once. The verdict compares the last rows with the first ones after the warm-up of 1,000 episodes.
 """
 
-import argparse
+import sys
 import time
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-import psutil
+import typer
 
-from benchmarks.recording import record
+from benchmarks.process_usage import server_pid, tree_usage
+from benchmarks.recording import Record, record
 from helpers.browser import start_browser_server
-from helpers.browser.processes import descendants
+from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play_agent
 from helpers.episodes.tasks import TASKS, TRAIN_SEEDS
 from helpers.evaluation.agents import random_agent
 
 SESSIONS = 8
+ROWS = 10
 
 
-def measure(pid: int) -> dict:
-    """Megabytes, file descriptors, processes and zombies of a server's tree."""
-    row = {"memory_mb": 0.0, "descriptors": 0, "processes": 0, "zombies": 0}
-    for process in descendants(pid):
-        try:
-            row["zombies"] += process.status() == psutil.STATUS_ZOMBIE
-            row["memory_mb"] += process.memory_full_info().pss / 1e6
-            row["descriptors"] += process.num_fds()
-            row["processes"] += 1
-        except psutil.Error:  # ended while we looked
-            continue
-    return row | {"memory_mb": round(row["memory_mb"], 1)}
-
-
-def soak(episodes: int, every: int) -> list[dict]:
-    rows, tasks, played, lost, started = [], list(TASKS), 0, 0, time.monotonic()
+def soak(episodes: int, every: int) -> list[dict[str, Any]]:
+    """Play ``episodes`` and look at the server after ``every`` of them; prints and returns a row
+    each time."""
+    tasks = list(TASKS)
+    rows: list[dict[str, Any]] = []
+    played = lost = 0
+    started = time.monotonic()
     with start_browser_server() as server:
         clients = server.clients(SESSIONS)
         while played < episodes:
@@ -46,43 +38,53 @@ def soak(episodes: int, every: int) -> list[dict]:
                 EpisodeSpec(tasks[n % len(tasks)], TRAIN_SEEDS[n])
                 for n in range(played, played + every)
             ]
-            lost += sum(
-                e.reward is None for e in play_agent(random_agent(0), pages, clients, max_turns=2)
-            )
+            ended = play_agent(random_agent(0), pages, clients, max_turns=2)
+            lost += sum(episode.reward is None for episode in ended)
             played += every
-            rows.append(
-                {
-                    "episodes": played,
-                    "lost": lost,
-                    "minutes": round((time.monotonic() - started) / 60, 2),
-                    **measure(server._process.pid),
-                }
-            )
-            print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
+            row = {
+                "episodes": played,
+                "lost": lost,
+                "minutes": round((time.monotonic() - started) / 60, 2),
+                **tree_usage(server_pid(server)),
+            }
+            rows.append(row)
+            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--record", action="store_true")
-    parser.add_argument("--episodes", type=int, default=5_000)
-    options = parser.parse_args()
-    rows = soak(options.episodes, max(1, options.episodes // 10))
-    warm = [row for row in rows if row["episodes"] > options.episodes // 5]
-    early, late = warm[:2], warm[-2:]
-    growth = sum(r["memory_mb"] for r in late) / sum(r["memory_mb"] for r in early) - 1
-    descriptors = late[-1]["descriptors"] - early[0]["descriptors"]
+def growth(rows: Sequence[dict[str, Any]], warm_after: int) -> tuple[float, int]:
+    """How much memory grew after the warm-up (0.01: by 1 %), and by how many file descriptors."""
+    warm = [row for row in rows if row["episodes"] > warm_after]
+    early = sum(row["memory_mb"] for row in warm[:2])
+    late = sum(row["memory_mb"] for row in warm[-2:])
+    return late / early - 1, warm[-1]["descriptors"] - warm[0]["descriptors"]
+
+
+def main(
+    record_it: Record = False,
+    episodes: Annotated[int, typer.Option(help="how many are played")] = 5_000,
+) -> None:
+    """Whether anything piles up: a server's memory, file descriptors and zombies along the way.
+
+    \b
+    python -m benchmarks.soak             5,000 episodes of mixed tasks (10 min on 2 cores)
+    python -m benchmarks.soak --record    the same, written to recordings/soak/result.json
+    """
+    rows = soak(episodes, max(1, episodes // ROWS))
+    memory_growth, descriptors = growth(rows, episodes // 5)
+    last = rows[-1]
     print(
-        f"memory {100 * growth:+.1f} % after warm-up, descriptors {descriptors:+d}, zombies {late[-1]['zombies']}, "
-        f"lost {late[-1]['lost']} of {late[-1]['episodes']}"
+        f"memory {100 * memory_growth:+.1f} % after warm-up, descriptors {descriptors:+d}, "
+        f"zombies {last['zombies']}, lost {last['lost']} of {last['episodes']}"
     )
-    if options.record:
-        record(
-            "soak", {"memory_growth": round(growth, 4), "descriptors": descriptors, "rows": rows}
-        )
+    if record_it:
+        found = {
+            "memory_growth": round(memory_growth, 4),
+            "descriptors": descriptors,
+            "rows": rows,
+        }
+        record("soak", found)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

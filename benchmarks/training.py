@@ -1,11 +1,8 @@
-"""Where the seconds of one GRPO update go, and what each shortcut is worth, measured side by side in one run.
+"""Where the seconds of one GRPO update go, and what each shortcut is worth, all in one run.
 
-    python -m benchmarks.training             a table (about 15 min on 2 cores)
-    python -m benchmarks.training --json      one JSON object
-    python -m benchmarks.training --record    the same, written to recordings/training/result.json too
-
-An update is 16 episodes (4 pages, 4 rollouts each) of click-button with SmolLM2-135M. Each variant runs in a process of its own,
-because vLLM never gives its memory back within one; the first update is not counted. Parts:
+An update is 16 episodes (4 pages, 4 rollouts each) of click-button with SmolLM2-135M. Each variant
+runs in a process of its own, because vLLM never gives its memory back within one; the first update
+is not counted. Parts:
 
 - environment: the rollout without generation
 - prefill and decode: vLLM on the prompts, then on the answers (transformers: all in decode)
@@ -13,198 +10,255 @@ because vLLM never gives its memory back within one; the first update is not cou
 - sync: the new weights go to vLLM; other: optimiser, tokenisation, metrics
 """
 
-import argparse
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
-from benchmarks.recording import record
+import typer
+
+from benchmarks.recording import AsJson, Record, record
+from helpers.browser import start_browser_server
+from helpers.command_line import run
+from helpers.output import table
 from helpers.settings.paths import ROOT
+from helpers.settings.profiles import get_profile
+
+if TYPE_CHECKING:
+    from helpers.learning.trainer import BrowserGRPOTrainer
 
 PARTS = ("environment", "prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
-VARIANTS = {  # name: (environment variables, shares prompts, LoRA)
-    "as in the course": ({}, True, False),
-    "each prompt computed per rollout": ({}, False, False),
-    "transformers generates": ({"COURSE_GENERATOR": "transformers"}, True, False),
-    "bf16 weights": ({"COURSE_DTYPE": "bfloat16"}, True, False),
-    "LoRA": ({}, True, True),
+GROUPS, GROUP_SIZE = 4, 4
+NEVER = 1_000  # updates between two checkpoints
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train: environment variables, and two shortcuts."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    share_prompts: bool = True
+    lora: bool = False
+
+
+VARIANTS = {
+    "as in the course": Variant(),
+    "each prompt computed per rollout": Variant(share_prompts=False),
+    "transformers generates": Variant({"COURSE_GENERATOR": "transformers"}),
+    "bf16 weights": Variant({"COURSE_DTYPE": "bfloat16"}),
+    "LoRA": Variant(lora=True),
 }
 
 
-class Clock:
-    """Seconds per part of the running update. A part that runs inside another one counts for itself only."""
+# ---- one variant, in this process ----
 
-    def __init__(self):
-        self.seconds, self.stack = defaultdict(float), []
 
-    def wrap(self, owner, name: str, part) -> None:
-        """Replace ``owner.name`` by one that is timed; ``part``: its name, or a function of the call's arguments."""
+class PartTimer:
+    """Seconds per part of the running update. A part that runs inside another one counts for
+    itself only."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._inner: list[float] = []  # for each running part the seconds of the parts in it
+
+    def wrap(self, owner: Any, name: str, part: str | Callable[..., str]) -> None:
+        """Replace ``owner.name`` by one that is timed.
+
+        ``part``: its name, or a function of the call's arguments.
+        """
         call = getattr(owner, name)
 
-        def timed(*arguments, **named):
+        def timed(*arguments: Any, **named: Any) -> Any:
             label = part(*arguments, **named) if callable(part) else part
             begin = time.perf_counter()
-            self.stack.append(0.0)
+            self._inner.append(0.0)
             try:
                 return call(*arguments, **named)
             finally:
                 took = time.perf_counter() - begin
-                self.seconds[label] += took - self.stack.pop()
-                if self.stack:
-                    self.stack[-1] += took
+                self.seconds[label] += took - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += took
 
         setattr(owner, name, timed)
 
 
-def watch(trainer, clock: Clock) -> None:
-    """Put the clock on the calls of a trainer that the parts are made of."""
+def watch(trainer: BrowserGRPOTrainer, timer: PartTimer) -> None:
+    """Put the timer on the calls of a trainer that the parts are made of."""
     import torch
 
-    import helpers.episodes.play as rollouts
+    from helpers.policy.generators import TransformersGenerator
 
-    clock.wrap(rollouts, "play_episodes", "environment")
+    timer.wrap(trainer, "rollout_func", "environment")
     if trainer.use_vllm:
-        clock.wrap(
-            trainer.vllm_generation.llm,
-            "generate",
-            lambda prompts, sampling, **_: "prefill" if sampling.max_tokens == 1 else "decode",
-        )
-        clock.wrap(trainer.vllm_generation, "sync_weights", "sync")
+        timer.wrap(trainer.vllm_generation.llm, "generate", _part_of_vllm)
+        timer.wrap(trainer.vllm_generation, "sync_weights", "sync")
     else:
-        clock.wrap(rollouts.TransformersGenerator, "generate", "decode")
-    clock.wrap(
-        trainer,
-        "_get_per_token_logps_and_entropies",
-        lambda *_, **__: "forward" if torch.is_grad_enabled() else "logprobs",
-    )
-    clock.wrap(trainer.accelerator, "backward", "backward")
+        timer.wrap(TransformersGenerator, "generate", "decode")
+
+    def with_or_without_gradient(*_: Any, **__: Any) -> str:
+        return "forward" if torch.is_grad_enabled() else "logprobs"
+
+    timer.wrap(trainer, "_get_per_token_logps_and_entropies", with_or_without_gradient)
+    timer.wrap(trainer.accelerator, "backward", "backward")
 
 
-def run_variant(name: str, updates: int, groups: int = 4) -> dict[str, float]:
+def _part_of_vllm(prompts: Any, sampling: Any, **_: Any) -> str:
+    """A call for one token reads the prompts into the cache; the others write answers."""
+    return "prefill" if sampling.max_tokens == 1 else "decode"
+
+
+@dataclass
+class Update:
+    """When an update began, and the seconds of its parts."""
+
+    begin: float
+    seconds: dict[str, float]
+
+
+def time_updates(trainer: BrowserGRPOTrainer) -> list[Update]:
+    """Train, and time every update; a last entry says when the training ended."""
+    timer = PartTimer()
+    watch(trainer, timer)
+    updates: list[Update] = []
+    step = trainer.training_step
+
+    def timed(*arguments: Any, **named: Any) -> Any:
+        timer.seconds.clear()
+        begin = time.perf_counter()
+        loss = step(*arguments, **named)
+        updates.append(Update(begin, dict(timer.seconds)))
+        return loss
+
+    trainer.training_step = timed
+    trainer.train()
+    updates.append(Update(time.perf_counter(), {}))
+    return updates
+
+
+def run_variant(name: str, updates: int, groups: int = GROUPS) -> dict[str, Any]:
     """Mean seconds per update and part, in this process."""
-    import tempfile
-    from dataclasses import replace
-
-    from helpers.browser import start_browser_server
+    # Here, because the process that starts the variants needs neither torch nor TRL.
     from helpers.learning.run import build_trainer
     from helpers.policy.loading import load_policy
-    from helpers.settings.profiles import get_profile
 
-    _, share, lora = VARIANTS[name]
+    variant = VARIANTS[name]
     profile = replace(
         get_profile(scale="demo"),
         groups=groups,
-        group_size=4,
+        group_size=GROUP_SIZE,
         updates=updates + 1,
-        save_every=1_000,
-        clients=4 * groups,
+        save_every=NEVER,
+        clients=GROUP_SIZE * groups,
     )
     policy = load_policy(profile.policy, profile.dtype, profile.device)
     with (
         start_browser_server(workers=profile.workers) as server,
         tempfile.TemporaryDirectory() as folder,
     ):
-        trainer = build_trainer(
-            profile, policy, server.clients(profile.clients), folder, lora, show=lambda text: None
-        )
-        trainer.share_prompts = share
-        clock, totals = Clock(), []
-        watch(trainer, clock)
-        step = trainer.training_step
-
-        def timed(*arguments, **named):
-            clock.seconds.clear()
-            begin = time.perf_counter()
-            loss = step(*arguments, **named)
-            totals.append((begin, dict(clock.seconds)))
-            return loss
-
-        trainer.training_step = timed
-        trainer.train()
-        totals.append((time.perf_counter(), {}))
+        clients = server.clients(profile.clients)
+        trainer = build_trainer(profile, policy, clients, folder, variant.lora, progress=False)
+        trainer.share_prompts = variant.share_prompts
+        timed = time_updates(trainer)
         rows = trainer.recorder.rows
-    whole = [after[0] - before[0] for before, after in zip(totals[1:], totals[2:], strict=False)]
-    mean = {
-        part: sum(seconds.get(part, 0.0) for _, seconds in totals[1:-1]) / updates
-        for part in PARTS[:-1]
-    }
-    mean["other"] = sum(whole) / updates - sum(mean.values())
+    whole, parts = mean_seconds(timed)
     return {
-        "update_s": round(sum(whole) / updates, 2),
+        "update_s": whole,
         "updates": updates,
         "generator": profile.generator,
         "largest_logprob_gap": max(row["logprob_gap/max"] for row in rows),
-        **{part: round(seconds, 2) for part, seconds in mean.items()},
+        **parts,
     }
 
 
-def measure(names: list[str], updates: int) -> dict:
+def mean_seconds(timed: Sequence[Update]) -> tuple[float, dict[str, float]]:
+    """Seconds of a whole update and of its parts, in the mean; the first update is not counted.
+
+    An update lasts until the next one begins.
+    """
+    counted, n = timed[1:-1], len(timed) - 2
+    whole = (timed[-1].begin - timed[1].begin) / n
+    parts = {part: sum(u.seconds.get(part, 0.0) for u in counted) / n for part in PARTS[:-1]}
+    parts["other"] = whole - sum(parts.values())
+    return round(whole, 2), {part: round(seconds, 2) for part, seconds in parts.items()}
+
+
+# ---- all variants, each in a process of its own ----
+
+
+def measure(updates: int) -> dict[str, Any]:
+    """Run every variant, as the object that ``--json`` prints."""
     results = {}
-    for name in names:
+    for name, variant in VARIANTS.items():
+        command = [sys.executable, "-m", "benchmarks.training"]
+        command += ["--variant", name, "--updates", str(updates)]
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "benchmarks.training",
-                "--variant",
-                name,
-                "--updates",
-                str(updates),
-            ],
+            command,
             cwd=ROOT,
-            env=dict(os.environ, **VARIANTS[name][0]),
+            env={**os.environ, **variant.environment},
             capture_output=True,
             text=True,
         )
         if done.returncode:
             raise SystemExit(f"{name}: {done.stderr[-2000:]}")
         results[name] = json.loads(done.stdout.rpartition("RESULT ")[2])
-    usual = results[names[0]]["update_s"]
+    usual = results["as in the course"]["update_s"]
     for row in results.values():
         row["ratio"] = round(row["update_s"] / usual, 2)
-    return {"variants": results, "episodes": 16, "task": "click-button", "cores": os.cpu_count()}
+    return {
+        "variants": results,
+        "episodes": GROUPS * GROUP_SIZE,
+        "task": "click-button",
+        "cores": os.cpu_count(),
+    }
 
 
-def show(result: dict) -> None:
-    print(
-        f"{'seconds per update of 16 episodes':36}"
-        + "".join(f"{part:>12}" for part in ("all", *PARTS))
-        + f"{'ratio':>8}"
-    )
+def show(result: dict[str, Any]) -> None:
+    """Print the table."""
+    rows = []
     for name, row in result["variants"].items():
-        print(
-            f"{name:36}{row['update_s']:12.2f}"
-            + "".join(f"{row[part]:12.2f}" for part in PARTS)
-            + f"{row['ratio']:8.2f}"
-        )
+        cells = [row["update_s"], *(row[part] for part in PARTS), row["ratio"]]
+        rows.append([name, *(f"{cell:.2f}" for cell in cells)])
+    print(f"seconds per update of {result['episodes']} episodes")
+    print(table(["variant", "all", *PARTS, "ratio"], rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of a table"
-    )
-    parser.add_argument("--record", action="store_true")
-    parser.add_argument("--updates", type=int, default=6)
-    parser.add_argument("--groups", type=int, default=4, help="pages per update, with --variant")
-    parser.add_argument("--variant", choices=VARIANTS, help="only this one, in this process")
-    options = parser.parse_args()
-    if options.variant:
-        print("RESULT " + json.dumps(run_variant(options.variant, options.updates, options.groups)))
+def main(
+    as_json: AsJson = False,
+    record_it: Record = False,
+    updates: Annotated[int, typer.Option(help="those that are counted")] = 6,
+    groups: Annotated[int, typer.Option(help="pages per update, with --variant")] = GROUPS,
+    variant: Annotated[
+        str, typer.Option(help=f"only this one, in this process: {', '.join(VARIANTS)}")
+    ] = "",
+) -> None:
+    """Where the seconds of one GRPO update go, and what each shortcut is worth.
+
+    \b
+    python -m benchmarks.training             a table (about 15 min on 2 cores)
+    python -m benchmarks.training --record    written to recordings/training/result.json too
+    """
+    if variant:
+        if variant not in VARIANTS:
+            raise typer.BadParameter(f"there is no variant {variant!r}: {', '.join(VARIANTS)}")
+        print("RESULT " + json.dumps(run_variant(variant, updates, groups)))
         return
-    result = measure(list(VARIANTS), options.updates)
-    if options.record:
+    result = measure(updates)
+    if record_it:
         record("training", result)
-    if options.json:
+    if as_json:
         print(json.dumps(result))
     else:
         show(result)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

@@ -1,29 +1,30 @@
-"""How every command of the repository is run: typer reads its options, one place prints what it
-refuses."""
+"""How every command is run: typer reads its options, one place prints what the course refuses."""
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import typer
 
 from helpers.settings.errors import CourseError
 
 
-def run(command: Callable[..., Any], arguments: Sequence[str] | None = None) -> int:
-    """Run ``command`` with the options of the command line (or ``arguments``) and return the exit
-    code: what it returns (None: 0), 2 after a `CourseError` or options that cannot be read."""
+def run(command: Callable[..., int | None], arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    ``command``: a function whose parameters are its options, as typer reads them. ``arguments``:
+    those of the command line where None; a command that records them finds them in the ``obj`` of
+    its `typer.Context`. The exit code is what the command returns (None: 0), and 2
+    where the course refuses something or an option cannot be read; the sentence that says why goes
+    to standard error.
+    """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(command)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
+        return app(args=words, standalone_mode=False, obj=words) or 0
     except CourseError as error:
         print(error, file=sys.stderr)
-        return 2
-    except typer.Exit as end:
-        return end.exit_code
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # click's own: an option that cannot be read
-            raise
-        error.show()
-        return 2
+    except typer.TyperException as error:
+        problem = error.format_message().rstrip(".")
+        print(f"{problem}. Use --help to see the options.", file=sys.stderr)
+    return 2

@@ -1,19 +1,18 @@
-"""What long work shows: a table, one line of progress, a clock. The same in a notebook and in a
-terminal."""
+"""What long work shows, in a notebook, on a terminal or in a file: a table, a line, a clock."""
 
 import io
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Protocol
 
 from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
+from typing_extensions import override
 
-LOG_INTERVAL = (
-    30.0  # seconds between two lines of progress in a file, where none can be overwritten
-)
-LIVE_INTERVAL = 0.5  # the same on a terminal or in a notebook
+LIVE_INTERVAL = 0.5  # seconds between two states of a line that is overwritten
+FILE_INTERVAL = 30.0  # seconds between two lines in a file, where none can be overwritten
 
 
 def clock(seconds: float) -> str:
@@ -22,7 +21,7 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows under their headings as plain text, one line each.
 
     The first column is aligned left, the others right; every value is shown as ``str(value)``.
@@ -33,35 +32,49 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     for row in rows:
         grid.add_row(*[str(value) for value in row])
     text = io.StringIO()
-    Console(file=text, width=1_000, color_system=None, markup=False, highlight=False).print(grid)
+    console = Console(
+        file=text, width=1_000, color_system=None, markup=False, emoji=False, highlight=False
+    )
+    console.print(grid)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 class Progress(tqdm):
     """One line that says how far long work is: done, of how many, a remark, elapsed, time left.
 
-    ``total``: steps in all; ``what``: their name, such as "episodes". Use it as a context manager;
-    `reach` is called with the steps done so far. In a notebook the line is one display that is
-    replaced; in a file it is written every half minute.
+    Use it as a context manager, and call `reach` with the steps done so far. In a notebook the line
+    is one display that is replaced, on a terminal it is overwritten, in a file it is written anew
+    every half minute. Its last state stays.
     """
 
-    def __init__(self, total: int, what: str, initial: int = 0):
+    def __init__(self, total: int, what: str, initial: int = 0) -> None:
+        """``total``: steps in all; ``what``: their name, such as "episodes"; ``initial``: how many
+        of them an earlier run has done."""
         self._remark = ""
-        self._handle = _notebook_display()
-        live = self._handle is not None or sys.stdout.isatty()
+        self._cell = _notebook_display()
+        self._overwrites = self._cell is None and sys.stdout.isatty()
+        can_change = self._cell is not None or self._overwrites
+        columns, rows = shutil.get_terminal_size()  # tqdm finds none where a terminal has no size
         super().__init__(
             total=total,
             desc=what,
             initial=initial,
             file=sys.stdout,
-            mininterval=LIVE_INTERVAL if live else LOG_INTERVAL,
+            mininterval=LIVE_INTERVAL if can_change else FILE_INTERVAL,
+            ncols=columns,
+            nrows=rows,
+            miniters=0,  # the interval alone decides when the line is drawn
+            gui=not self._overwrites,  # tqdm's word for: do not write to the terminal yourself
         )
+        if self._cell is not None and not self.disable:  # TQDM_DISABLE=1 silences it
+            self.display()
 
     def reach(self, done: int, remark: str = "") -> None:
         """Say that ``done`` steps are done; the remark stands until the next one."""
         self._remark = remark
         self.update(done - self.n)
 
+    @override
     def __str__(self) -> str:
         elapsed = self.format_dict["elapsed"]
         here = self.n - self.initial  # steps of this run, where it went on from an earlier one
@@ -70,21 +83,40 @@ class Progress(tqdm):
             parts.append(f"{clock(elapsed / here * (self.total - self.n))} left")
         return " · ".join(part for part in parts if part)
 
+    @override
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Draw the line; tqdm calls this as often as its interval allows."""
-        if self._handle is None:
-            super().display(msg, pos)
+        line = str(self) if msg is None else msg
+        if self._overwrites:  # a line that wraps could not be overwritten
+            super().display(line[: shutil.get_terminal_size().columns - 1], pos)
+        elif self._cell is not None:
+            self._cell.update({"text/plain": line}, raw=True)
         else:
-            self._handle.update({"text/plain": str(self) if msg is None else msg}, raw=True)
+            print(line, file=self.fp, flush=True)
+
+    @override
+    def close(self) -> None:
+        """Draw the last state."""
+        if not self.disable and not self._overwrites:  # on a terminal tqdm itself does so
+            is_in_the_file = self._cell is None and self.n == self.last_print_n
+            if not is_in_the_file:
+                self.display()
+        super().close()
 
 
-def _notebook_display() -> Any:
-    """A display of a notebook that can be replaced; None outside of one."""
-    try:
-        from IPython import get_ipython
-        from IPython.display import display
-    except ImportError:
+class _Cell(Protocol):
+    """A display of a notebook that can be replaced: IPython's DisplayHandle."""
+
+    def update(self, obj: object, **options: bool) -> None: ...
+
+
+def _notebook_display() -> _Cell | None:
+    """A new display below the cell that runs; None outside of a notebook."""
+    if "IPython" not in sys.modules:  # a kernel has loaded it; a command need not
         return None
+    from IPython.core.getipython import get_ipython
+    from IPython.display import display
+
     if getattr(get_ipython(), "kernel", None) is None:
         return None
     return display({"text/plain": ""}, raw=True, display_id=True)

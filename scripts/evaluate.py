@@ -1,116 +1,103 @@
-"""Evaluate a policy, or an agent without one, on held-out pages: success with intervals, task by task.
+"""Evaluate a policy, or an agent without one, on held-out pages: success with intervals."""
 
-    python -m scripts.evaluate --task suite,unseen --n 200 --policy runs/train/policy --output recordings/my-run
-    python -m scripts.evaluate --task suite --agent text_match
-
-Agents: random, first_button, text_match, oracle (the scripted solutions of `helpers.evaluation.scripted`). ``--temperature 1`` samples.
-"""
-
-import argparse
 import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
-from helpers.browser import BrowserServerError, start_browser_server
+import typer
+
+from helpers.browser import start_browser_server
+from helpers.command_line import run
 from helpers.episodes.episode import write_episodes
 from helpers.episodes.tasks import read_tasks
-from helpers.evaluation.baselines import AGENTS, play_baseline
-from helpers.evaluation.evaluate import Evaluation, play_policy
-from helpers.policy.generators import GenerationError
-from helpers.policy.loading import PolicyError
+from helpers.evaluation.baselines import play_baseline
+from helpers.evaluation.evaluate import OWN_PROMPTS, Evaluation, play_policy
+from helpers.evaluation.report import task_report
 from helpers.settings.machine import run_facts
-from helpers.settings.profiles import ProfileError, get_profile
+from helpers.settings.profiles import Profile, get_profile
+
+MAX_CLIENTS = 32
+EPISODES_KEPT = 3  # of each task, in episodes.jsonl
+
+AgentName = Literal["random", "first_button", "text_match", "oracle"]  # those of `AGENTS`
 
 
-def show(result: Evaluation) -> None:
-    print(f"\n{'task':24}{'solved':>8}  {'95 % interval':15}{'n':>5}{'turns':>7}  answers")
-    for task, part in result.by_task.items():
-        low, high = part.interval
-        kinds = ", ".join(f"{kind} {count}" for kind, count in part.kinds.items())
-        print(
-            f"{task:24}{100 * part.success:6.0f} %  [{100 * low:3.0f}, {100 * high:3.0f}]     "
-            f"{part.n:5}{part.mean_turns:7.1f}  {kinds}"
-        )
-    mean, low, high = result.macro
-    print(
-        f"{'mean over the tasks':24}{100 * mean:6.1f} %  [{100 * low:.1f}, {100 * high:.1f}]   {result.n:5}"
-    )
-    if result.failed_infrastructure:
-        print(
-            f"{result.failed_infrastructure} episodes were lost to the infrastructure and count for nothing"
-        )
+def command_text(profile: Profile, words: Sequence[str]) -> str:
+    """The command that was called, with the one setting that changes what a policy reads."""
+    setting = f"COURSE_EXAMPLES={profile.examples} " if profile.examples != "task" else ""
+    return f"{setting}python -m scripts.evaluate {' '.join(words)}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--task",
-        default="suite",
-        help="tasks with commas; suite and unseen: the course's own lists",
-    )
-    parser.add_argument(
-        "--taught",
-        default="",
-        help="the tasks that the policy was trained on, where they are others; "
-        "own: each task with its own prompt",
-    )
-    parser.add_argument("--n", type=int, default=200, help="episodes per task")
-    who = parser.add_mutually_exclusive_group()
-    who.add_argument("--policy", help="a name of helpers.policy.loading, a folder or a Hub id")
-    who.add_argument("--agent", choices=AGENTS)
-    parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument(
-        "--output", help="folder for evaluation.json and three episodes of each task"
-    )
-    arguments = sys.argv[1:] if arguments is None else arguments
-    options = parser.parse_args(arguments)
-    try:
-        profile, tasks = get_profile(), read_tasks(options.task)
-        begin = time.monotonic()
-        with start_browser_server(workers=profile.workers) as server:
-            clients = server.clients(min(32, profile.clients))
-            result = (
-                play_baseline(options.agent, tasks, options.n, clients)
-                if options.agent
-                else play_policy(
-                    options.policy or profile.policy,
-                    tasks,
-                    options.n,
-                    clients,
-                    profile,
-                    options.temperature,
-                    "own" if options.taught == "own" else read_tasks(options.taught or tasks),
-                )
-            )
-    except (ProfileError, PolicyError, BrowserServerError, GenerationError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    show(result)
-    if options.output:
-        folder = Path(options.output)
-        some = [episode for part in result.by_task.values() for episode in part.episodes[:3]]
-        write_episodes(folder / "episodes.jsonl", some)
-        prefix = f"COURSE_EXAMPLES={profile.examples} " if profile.examples != "task" else ""
-        (folder / "evaluation.json").write_text(
-            json.dumps(
-                {
-                    "command": f"{prefix}python -m scripts.evaluate {' '.join(arguments)}",
-                    "temperature": options.temperature,
-                    "result": result.summary(),
-                    "seconds": round(time.monotonic() - begin, 1),
-                    **run_facts(),
-                },
-                indent=1,
-            )
-            + "\n"
-        )
-    return 0
+def write_evaluation(
+    folder: Path, result: Evaluation, command: str, temperature: float, seconds: float
+) -> None:
+    """Write evaluation.json, and the first episodes of each task beside it."""
+    kept = []
+    for part in result.by_task.values():
+        kept += part.episodes[:EPISODES_KEPT]
+    write_episodes(folder / "episodes.jsonl", kept)
+    record = {
+        "command": command,
+        "temperature": temperature,
+        "result": result.summary(),
+        "seconds": round(seconds, 1),
+        **run_facts(),
+    }
+    (folder / "evaluation.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def main(
+    context: typer.Context,
+    task: Annotated[
+        str, typer.Option(help="tasks with commas; suite and unseen: the course's own lists")
+    ] = "suite",
+    taught: Annotated[
+        str,
+        typer.Option(
+            help="the tasks that the policy was trained on, where they are others; "
+            "own: each task with its own prompt"
+        ),
+    ] = "",
+    n: Annotated[int, typer.Option(help="episodes per task")] = 200,
+    policy: Annotated[
+        str, typer.Option(help="a name of helpers.policy.loading, a folder or a Hub id")
+    ] = "",
+    agent: Annotated[
+        AgentName | None,
+        typer.Option(help="play without a policy; oracle: helpers.evaluation.scripted"),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="1 samples, 0 is greedy")] = 0.0,
+    output: Annotated[
+        Path | None, typer.Option(help="folder for evaluation.json and three episodes of each task")
+    ] = None,
+) -> None:
+    """Evaluate a policy, or an agent without one, on held-out pages, task by task.
+
+    \b
+    python -m scripts.evaluate --task suite,unseen --policy runs/train/policy --output runs/test
+    python -m scripts.evaluate --task suite --agent text_match
+    """
+    if policy and agent:
+        raise typer.BadParameter("--policy and --agent cannot be given together")
+    profile = get_profile()
+    tasks = read_tasks(task)
+    prompts_of = OWN_PROMPTS if taught == OWN_PROMPTS else read_tasks(taught or task)
+    begin = time.monotonic()
+    with start_browser_server(workers=profile.workers) as server:
+        clients = server.clients(min(MAX_CLIENTS, profile.clients))
+        if agent:
+            result = play_baseline(agent, tasks, n, clients)
+        else:
+            name = policy or profile.policy
+            result = play_policy(name, tasks, n, clients, profile, temperature, prompts_of)
+    print(task_report(result))
+    if output:
+        seconds = time.monotonic() - begin
+        write_evaluation(output, result, command_text(profile, context.obj), temperature, seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

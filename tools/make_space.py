@@ -1,16 +1,21 @@
-"""Put the environment together as a folder that `openenv build` and `openenv push` take: ``make space`` writes build/space."""
+"""Put the environment together as a folder that `openenv build` and `openenv push` take.
+
+``make space`` writes build/space. It needs nothing but Python, so that it runs before the set-up.
+"""
 
 import shutil
 import sys
 from pathlib import Path
 
-from helpers.settings.paths import ROOT
-
+ROOT = Path(__file__).resolve().parent.parent
 HELPERS = ("__init__.py", "settings", "browser")  # what the server imports
 
 
 def make_space(folder: Path) -> Path:
-    """Copy deploy/space/, what the server needs of helpers/, the pins and the licence into ``folder``, which is emptied first."""
+    """Copy deploy/space/, what the server needs of helpers/, the pins and the licence.
+
+    ``folder`` is emptied first, and returned.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "deploy" / "space", folder, ignore=skip)
@@ -28,6 +33,9 @@ def make_space(folder: Path) -> Path:
 
 if __name__ == "__main__":
     target = make_space(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "space")
-    print(
-        f"{target}: openenv validate {target} --level static; openenv build {target}; openenv push {target}"
-    )
+    commands = [
+        f"openenv validate {target} --level static",
+        f"openenv build {target}",
+        f"openenv push {target}",
+    ]
+    print(f"{target}: {'; '.join(commands)}")

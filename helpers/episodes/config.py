@@ -1,6 +1,11 @@
-"""Plays many episodes at once: one generation call per turn for all that are alive, the browsers stepped in parallel."""
+"""What is played and how: `EpisodeSpec` names one episode, `RolloutConfig` says how episodes go.
+
+The functions that make a `RolloutConfig` for a task or a profile are in `how_played`.
+"""
 
 from dataclasses import dataclass, field
+
+from typing_extensions import override
 
 from helpers.policy.prompts import PromptConfig
 
@@ -12,6 +17,7 @@ class EpisodeSpec:
     task: str
     seed: int
 
+    @override
     def __str__(self) -> str:
         return f"{self.task}#{self.seed}"
 
@@ -24,18 +30,25 @@ class EpisodeSpec:
 
 @dataclass(frozen=True)
 class RolloutConfig:
-    """How episodes are played. ``max_turns``: actions per episode; ``max_tokens``: tokens per answer; ``max_length``: tokens
-    of a whole episode; ``temperature`` 0 is greedy; ``top_k`` 0 is off, and has to be off while training. ``turns``: tasks
-    whose episodes have another number of turns, where one config serves several."""
+    """How episodes are played."""
 
     max_turns: int = 1
+    """Actions per episode."""
     max_tokens: int = 16
+    """Tokens per answer."""
     temperature: float = 1.0
+    """Of sampling; 0 is greedy."""
     top_k: int = 0
+    """Sample from so many tokens only; 0 is off, and has to be off while training."""
     max_length: int = 1536
+    """Tokens of a whole episode."""
     prompt: PromptConfig = field(default_factory=PromptConfig)
+    """What the policy reads."""
     screenshots: bool = False
+    """Keep a picture of every page."""
     turns: dict[str, int] = field(default_factory=dict)
+    """Tasks whose episodes have another number of turns, where one config serves several."""
 
     def turns_of(self, task: str) -> int:
+        """How many actions an episode of ``task`` has."""
         return self.turns.get(task, self.max_turns)

@@ -1,8 +1,4 @@
-"""One `Episode` type from rollout to reward, evaluation, plot and recording; and the token ledger inside it.
-
-The ledger is the sequence that is trained on. It is append-only: every id is written once, by the prompt, by the policy
-(with the logprob it was sampled with) or by the environment, so the trainer sees exactly what the policy saw.
-"""
+"""One `Episode` type from rollout to reward, evaluation, plot and recording."""
 
 import json
 from collections.abc import Iterable
@@ -19,32 +15,42 @@ class Turn:
     """One turn: what the policy read, what it answered, and what came of it."""
 
     page: list[str]
+    """The lines of the page, as `helpers.policy.prompts.page_lines` gives them."""
     answer: str
     parsed: ParsedAction
+    """What the answer was as an action."""
     reward: float | None = None
     error: str = ""
+    """Why the action failed, or why the answer was none; empty where all went well."""
     screenshot: bytes | None = None
+    """The page before the action, as PNG."""
     box: tuple[float, float, float, float] | None = None
+    """x, y, width and height of the element that the action is about."""
 
 
 @dataclass
 class Episode:
-    """One episode. ``reward``: 1 solved, 0 not, None where the infrastructure failed; ``raw_reward``: the page's own, -1 to
-    1; ``ended``: solved, failed, time_limit, left_page, turn_limit, length_limit or infrastructure_error."""
+    """One episode: a page, the turns that were taken on it, and the outcome."""
 
     task: str
     seed: int
     goal: str = ""
     turns: list[Turn] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
+    """The tokens; empty for an agent without tokens."""
     reward: float | None = 0.0
+    """1 solved, 0 not, None where the infrastructure failed."""
     raw_reward: float | None = None
+    """The page's own, -1 to 1; None where it is not known."""
     ended: str = ""
+    """solved, failed, time_limit, left_page, turn_limit, length_limit or infrastructure_error;
+    no_call where a policy with tools called none; empty while the episode runs."""
     infrastructure_error: str = ""
     last_screenshot: bytes | None = None
 
     @property
     def solved(self) -> bool:
+        """Whether the page says that the whole task is done."""
         return self.reward == 1.0
 
     @property
@@ -63,24 +69,22 @@ class Episode:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Episode":
         """Read back what `to_json` wrote."""
-        turns = [
-            Turn(
-                **{
-                    **turn,
-                    "parsed": ParsedAction(
-                        **{**turn["parsed"], "args": tuple(turn["parsed"]["args"])}
-                    ),
-                }
-            )
-            for turn in record["turns"]
-        ]
+        turns = [_turn_from_json(turn) for turn in record["turns"]]
         return cls(**{**record, "turns": turns, "ledger": Ledger(**record["ledger"])})
 
 
+def _turn_from_json(record: dict[str, Any]) -> Turn:
+    """A turn as `Episode.to_json` wrote it; JSON has no tuples."""
+    parsed = record["parsed"]
+    action = ParsedAction(**{**parsed, "args": tuple(parsed["args"])})
+    return Turn(**{**record, "parsed": action})
+
+
 def write_episodes(path: Path, episodes: Iterable[Episode]) -> None:
-    """Write a recording, one episode per line."""
+    """Write a recording, one episode per line; folders that are missing are made."""
+    lines = [json.dumps(episode.to_json(), ensure_ascii=False) + "\n" for episode in episodes]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(e.to_json(), ensure_ascii=False) + "\n" for e in episodes))
+    path.write_text("".join(lines))
 
 
 def read_episodes(path: Path) -> list[Episode]:

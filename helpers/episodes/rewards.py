@@ -1,60 +1,73 @@
-"""Reward functions as `GRPOTrainer` calls them, and the group advantages it computes from them, written to be read.
+"""Reward functions as `GRPOTrainer` calls them.
 
-A reward function gets the columns of the rollout as keyword arguments, one list entry per sample, and returns one number
-per sample, or None for a sample that must not count (the infrastructure failed).
+A reward function gets the columns of the rollout as keyword arguments, one list entry per sample,
+and returns one number per sample, or None for a sample that must not count (the infrastructure
+failed). `helpers.episodes.rollout_func.rollout_columns` lists the columns.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-def strict_success(strict_reward: list[float | None], **_) -> list[float | None]:
-    """1 where the page's own record says the task is fully solved, 0 where not, None where the infrastructure failed."""
+Rewards = list[float | None]
+TurnRewards = Sequence[Sequence[float | None]]  # of each sample, of each of its turns
+
+
+class RewardFunction(Protocol):
+    """What a trainer takes as a reward function.
+
+    It names the columns that it reads and takes the others as ``**_``: the trainer passes them all,
+    by name.
+    """
+
+    def __call__(self, *args: Any, **columns: Any) -> Rewards:
+        """One number per sample."""
+        ...
+
+
+def strict_success(strict_reward: Rewards, **_: Any) -> Rewards:
+    """1 where the page's own record says that the task is fully solved, 0 where not."""
     return strict_reward
 
 
-def naive_success(
-    raw_reward: list[float | None], strict_reward: list[float | None], **_
-) -> list[float | None]:
-    """``raw > 0`` counted as success, as BrowserGym does it. Kept to show what it pays for; not for training."""
-    return [
-        None if strict is None else float((raw or 0.0) > 0)
-        for raw, strict in zip(raw_reward, strict_reward, strict=True)
-    ]
-
-
-def _over_turns(turn_rewards: list[list[float | None]], combine) -> list[float | None]:
-    return [
-        None if any(r is None for r in rewards) else (float(combine(rewards)) if rewards else 0.0)
-        for rewards in turn_rewards
-    ]
-
-
-def sum_of_turns(turn_rewards: list[list[float | None]], **_) -> list[float | None]:
+def sum_of_turns(turn_rewards: TurnRewards, **_: Any) -> Rewards:
     """Sum of the rewards of an episode's turns."""
-    return _over_turns(turn_rewards, sum)
+    return [_combined(rewards, sum) for rewards in turn_rewards]
 
 
-def mean_of_turns(turn_rewards: list[list[float | None]], **_) -> list[float | None]:
+def mean_of_turns(turn_rewards: TurnRewards, **_: Any) -> Rewards:
     """Mean of the rewards of an episode's turns: prefers short episodes."""
-    return _over_turns(turn_rewards, lambda r: sum(r) / len(r))
+    return [_combined(rewards, _mean) for rewards in turn_rewards]
 
 
-def max_of_turns(turn_rewards: list[list[float | None]], **_) -> list[float | None]:
+def max_of_turns(turn_rewards: TurnRewards, **_: Any) -> Rewards:
     """The best reward of any turn."""
-    return _over_turns(turn_rewards, max)
+    return [_combined(rewards, max) for rewards in turn_rewards]
 
 
-def step_cost(turn_rewards: list[list[float | None]], cost: float = 0.1, **_) -> list[float | None]:
+def step_cost(turn_rewards: TurnRewards, cost: float = 0.1, **_: Any) -> Rewards:
     """Minus ``cost`` for every turn."""
-    return [
-        None if any(r is None for r in rewards) else -cost * len(rewards)
-        for rewards in turn_rewards
-    ]
+    return [_combined(rewards, lambda known: -cost * len(known)) for rewards in turn_rewards]
 
 
 def valid_format(
-    kinds: list[list[str]], strict_reward: list[float | None], **_
-) -> list[float | None]:
-    """The share of an episode's answers that were actions at all."""
+    kinds: Sequence[list[str]], strict_reward: Sequence[float | None], **_: Any
+) -> Rewards:
+    """The share of an episode's answers that were actions at all; None without an answer."""
     return [
         None if strict is None or not answers else answers.count("ok") / len(answers)
         for answers, strict in zip(kinds, strict_reward, strict=True)
     ]
+
+
+def _combined(
+    rewards: Sequence[float | None], combine: Callable[[list[float]], float]
+) -> float | None:
+    """One number for the turns of an episode: None where one of them was lost, 0 without turns."""
+    known = [reward for reward in rewards if reward is not None]
+    if len(known) < len(rewards):
+        return None
+    return float(combine(known)) if known else 0.0
+
+
+def _mean(rewards: list[float]) -> float:
+    return sum(rewards) / len(rewards)

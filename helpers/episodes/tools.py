@@ -1,40 +1,45 @@
-"""The other door into the same task: the browser as tools of `GRPOTrainer` (``environment_factory``), in text or with pictures.
+"""The browser as tools of `GRPOTrainer`: the other door to the same tasks, in text or pictures.
 
-    python -m scripts.train_tools --policy qwen3-vl-2b --task click-test --observation both --output runs/eyes
-
-TRL makes one environment per rollout, offers its public methods to the policy as tools, calls them, and hands what they return
-(text, pictures) to the policy and to the training pass. So the policy's template has to know tools (Qwen3, LFM2.5), and pictures
-need a processor (Qwen3-VL, LFM2.5-VL). ``--observation``: tree, screenshot, both or marks (the screenshot with the numbers drawn
-in). Everything else is a variable of `helpers.settings.profiles`, as in scripts/train.py.
+TRL makes one environment per rollout (``environment_factory``), offers its public methods to the
+policy as tools, calls them, and hands what they return (text, pictures) to the policy and to the
+training pass. So the policy's template has to know tools (Qwen3, LFM2.5), and pictures need a
+processor (Qwen3-VL, LFM2.5-VL). ``python -m scripts.train_tools`` trains through it.
 """
+
+from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
-from helpers.browser.actions import ACTIONS, format_action, parse_action
+from helpers.browser.actions import ACTIONS, format_action
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
-from helpers.episodes.episode import Episode, Turn
-from helpers.policy.prompts import observation_text, page_lines
-from helpers.settings.profiles import ProfileError
+from helpers.episodes.episode import Episode
+from helpers.episodes.running import OVER, RunningEpisode
+from helpers.policy.prompts import observation_text
+from helpers.settings.errors import ProfileError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from transformers import BatchEncoding, ProcessorMixin
+
+    from helpers.browser.models import BrowserObservation, Client
+
+    Content = str | list[dict[str, Any]]
 
 OBSERVATIONS = ("tree", "screenshot", "both", "marks")
-
-
-PAGE = (0, 0, 160, 210)  # where a task draws; the rest of the screenshot is grey
-
-
-OVER = "The episode is over."
-
+"""What the policy sees: the page's lines; its picture with the places of the elements; lines and
+picture; the picture with the elements' numbers drawn in."""
 
 SYSTEM = "You use a web page. Act with one tool call at a time."
 
+_PAGE = (0, 0, 160, 210)  # where a task draws; the rest of the screenshot is grey
+_MARK = "#D55E00"
 
+# For the tools' schemas: the types of `helpers.browser.actions.Param` in Python, and in words.
 _TYPES = {"bid": str, "str": str, "strs": str, "number": int}
-
-
 _ABOUT = {
     "bid": "the number of the element",
     "str": "the text",
@@ -43,193 +48,262 @@ _ABOUT = {
 }
 
 
-def picture(seen: Any, marks: bool = False) -> Any:
-    """The page of an observation as a ``PIL.Image`` of 160 x 210; ``marks``: with a box and the bid at each clickable element."""
+def picture(seen: BrowserObservation, marks: bool = False) -> Image:
+    """The page of an observation, 160 x 210 pixels.
+
+    ``marks``: with a box and the number at each clickable element. Raises ValueError where the
+    observation has no screenshot.
+    """
     from PIL import ImageDraw
 
-    image = seen.image().crop(PAGE)
+    image = seen.image().crop(_PAGE)
+    if not marks:
+        return image
     draw = ImageDraw.Draw(image)
-    for e in seen.elements if marks else ():
-        if e.clickable and e.box:
-            x, y, width, height = e.box
-            draw.rectangle((x, y, x + width, y + height), outline="#D55E00")
-            right = (
-                PAGE[2] - draw.textlength(e.bid) - 1
-            )  # at the page's edge a number stands on its element
-            draw.text((min(x + width + 1, right), y), e.bid, fill="#D55E00")
+    for element in seen.elements:
+        if element.clickable and element.box:
+            x, y, width, height = element.box
+            draw.rectangle((x, y, x + width, y + height), outline=_MARK)
+            # Beside the element, or on it where it stands at the page's right edge.
+            rightmost = _PAGE[2] - draw.textlength(element.bid) - 1
+            draw.text((min(x + width + 1, rightmost), y), element.bid, fill=_MARK)
     return image
 
 
-def content(seen: Any, config: RolloutConfig, observation: str, first: bool) -> Any:
-    """What the policy is shown of an observation: text, or content blocks with the picture first."""
-    text = observation_text(
-        seen, replace(config.prompt, page=observation in ("tree", "both")), first
-    )
+def content(
+    seen: BrowserObservation, config: RolloutConfig, observation: str, first: bool
+) -> Content:
+    """What the policy is shown of an observation: text, or content blocks with the picture first.
+
+    ``observation``: one of `OBSERVATIONS`. ``first``: before the first answer, with the goal.
+    """
+    prompt = replace(config.prompt, page=observation in ("tree", "both"))
+    text = observation_text(seen, prompt, first)
     if observation == "tree":
         return text
-    if (
-        observation == "screenshot"
-    ):  # which numbers there are, and where; what they are, the picture has to tell
+    if observation == "screenshot":
+        # Which numbers there are, and where; what they are, the picture has to tell.
         where = [
-            f"{e.bid} at {e.box[0]:.0f},{e.box[1]:.0f}"
-            for e in seen.elements
-            if e.clickable and e.box
+            f"{element.bid} at {element.box[0]:.0f},{element.box[1]:.0f}"
+            for element in seen.elements
+            if element.clickable and element.box
         ]
         text = "\n".join([*where, text])
-    return [
-        {"type": "image", "image": picture(seen, observation == "marks")},
-        {"type": "text", "text": text},
-    ]
+    image = picture(seen, marks=observation == "marks")
+    return [{"type": "image", "image": image}, {"type": "text", "text": text}]
 
 
-def encode(processor: Any, shown: Any) -> Any:
-    """What `content` returns as the first message of a chat, encoded: a batch of one with ids, mask and pixels."""
+def encode(processor: ProcessorMixin, shown: Content) -> BatchEncoding:
+    """What `content` returns, as the first message of a chat, encoded.
+
+    A batch of one, with ids, attention mask and, where there is a picture, pixels.
+    """
     blocks = [{"type": "text", "text": shown}] if isinstance(shown, str) else shown
-    return processor.apply_chat_template(
-        [{"role": "user", "content": blocks}],
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        return_tensors="pt",
+    chat: list[Any] = [{"role": "user", "content": blocks}]
+    encoded = processor.apply_chat_template(
+        chat, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
     )
+    return cast("BatchEncoding", encoded)
+
+
+class EagerClient:
+    """A client whose next call can be started before it is made.
+
+    TRL calls the tools of its rollouts one after another; what each call will be is known before,
+    so the browsers can work side by side.
+    """
+
+    def __init__(self, client: Client, threads: ThreadPoolExecutor) -> None:
+        self._client = client
+        self._threads = threads
+        self._started: tuple[Any, Future[BrowserObservation]] | None = None
+
+    def start(self, method: str, *arguments: Any, **options: Any) -> None:
+        """Start ``client.method(...)`` in a thread; the same call, made later, has its outcome."""
+        future = self._threads.submit(getattr(self._client, method), *arguments, **options)
+        self._started = ((method, arguments, options), future)
+
+    def reset(
+        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+    ) -> BrowserObservation:
+        """As the client's `reset`."""
+        return self._outcome("reset", task, seed, screenshot=screenshot)
+
+    def step(
+        self, action: str, screenshot: bool | None = None, observe: bool = True
+    ) -> BrowserObservation:
+        """As the client's `step`."""
+        return self._outcome("step", action, screenshot=screenshot, observe=observe)
+
+    def close(self) -> None:
+        """As the client's `close`."""
+        self._client.close()
+
+    def _outcome(self, method: str, *arguments: Any, **options: Any) -> BrowserObservation:
+        started, self._started = self._started, None
+        if started is not None:
+            call, future = started
+            outcome = future.result()  # whichever it was: a client makes one call at a time
+            if call == (method, arguments, options):
+                return outcome
+        return getattr(self._client, method)(*arguments, **options)
+
+
+class ToolSession:
+    """One rollout: the episode that is running, and the browser that it runs in.
+
+    An instance plays one episode after another, as TRL uses its environments again.
+    """
+
+    def __init__(
+        self, client: Client, config: RolloutConfig, observation: str, threads: ThreadPoolExecutor
+    ) -> None:
+        self._client = EagerClient(client, threads)
+        self._config = replace(config, screenshots=observation != "tree")
+        self._observation = observation
+        self.running = self._new(EpisodeSpec("", 0))  # until the first reset
+
+    def _new(self, spec: EpisodeSpec) -> RunningEpisode:
+        return RunningEpisode.of(spec, self._client, self._config)
+
+    @property
+    def episode(self) -> Episode:
+        """What has been written down of the episode."""
+        return self.running.episode
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode takes no more calls."""
+        return self.running.over
+
+    def reset(self, spec: EpisodeSpec) -> Content:
+        """Begin an episode; returns what its first page shows."""
+        self.running = self._new(spec)
+        self.running.reset()
+        return self._shown(first=True)
+
+    def act(self, action: str) -> Content:
+        """One turn; returns what the page shows then, or that the episode is over."""
+        if self.over:
+            return OVER
+        self.running.act(action)
+        return self._shown(first=False)
+
+    def start_reset(self, spec: EpisodeSpec) -> None:
+        """Start the reset that TRL is about to ask for."""
+        self._client.start("reset", spec.task, spec.seed, screenshot=self._config.screenshots)
+
+    def start_call(self, name: str | None, arguments: Any) -> None:
+        """Start the step of a tool call that TRL is about to make.
+
+        Name and arguments are as the policy wrote them. Nothing is started where TRL will refuse
+        the call, or where it is no action on this page.
+        """
+        if name not in self._config.prompt.actions:
+            return
+        try:
+            action = call_text(name, arguments)
+        except TypeError:
+            return
+        parsed = self.running.parse(action)
+        if parsed.ok:
+            self._client.start(
+                "step",
+                parsed.action,
+                screenshot=self._config.screenshots,
+                observe=not self.running.last_turn,
+            )
+
+    def _shown(self, first: bool) -> Content:
+        if self.over:
+            return OVER
+        return content(self.running.observation, self._config, self._observation, first)
 
 
 class BrowserTools:
-    """One rollout's browser. `browser_tools` makes the class that has a public method per action."""
+    """An environment as TRL wants it; `browser_tools` adds a method for each action.
 
-    def __init__(
-        self, client: Any, config: RolloutConfig, observation: str, threads: ThreadPoolExecutor
-    ):
-        self._client, self._config, self._observation, self._threads = (
-            client,
-            config,
-            observation,
-            threads,
-        )
-        self._seen, self._ahead, self.episode = None, None, Episode("", 0)
+    Every public method is a tool of the policy, so all else is in ``session``.
+    """
 
-    def reset(self, spec: str, **_: Any) -> Any:
-        """Start the episode that the row of the dataset names; returns what its first page shows."""
-        self.episode = Episode(**asdict(EpisodeSpec.read(spec)))
-        self._look("reset", spec)
-        self.episode.goal = self._seen.goal
-        return content(self._seen, self._config, self._observation, first=True)
+    def __init__(self, session: ToolSession) -> None:
+        self.session = session
+
+    def reset(self, spec: str, **_: Any) -> Content:
+        """Begin the episode that a row of the dataset names; returns what its first page shows."""
+        return self.session.reset(EpisodeSpec.read(spec))
 
     def get_reward(self) -> float | None:
         """Strict success; None where the infrastructure failed."""
-        return self.episode.reward
-
-    def _call(self, name: str, argument: str) -> Any:
-        """Reset or step, in whatever thread."""
-        pictured = self._observation != "tree"
-        if name == "reset":
-            spec = EpisodeSpec.read(argument)
-            return self._client.reset(spec.task, spec.seed, screenshot=pictured)
-        return self._client.step(argument, screenshot=pictured)
-
-    def _begin(self, name: str, argument: str) -> None:
-        """Start a call that TRL is about to make: it makes them one after another, the browsers can work side by side."""
-        self._ahead = (name, argument, self._threads.submit(self._call, name, argument))
-
-    def _look(self, name: str, argument: str) -> None:
-        """Take the outcome of a call, or of the same call that was begun earlier, into the episode."""
-        ahead, self._ahead = self._ahead, None
-        begun = ahead is not None and ahead[:2] == (name, argument)
-        seen = self._seen = ahead[2].result() if begun else self._call(name, argument)
-        if seen.done:
-            self.episode.reward, self.episode.raw_reward, self.episode.ended = (
-                seen.reward,
-                seen.raw_reward,
-                seen.ended,
-            )
-            self.episode.infrastructure_error = seen.infrastructure_error
-
-    def _over(self) -> bool:
-        return bool(self.episode.ended) or len(self.episode.turns) >= self._config.turns_of(
-            self.episode.task
-        )
-
-    def _action(self, name: str, arguments: dict[str, Any]) -> str:
-        """The action string of a tool call; raises TypeError where the arguments are others than the tool's."""
-        bound = inspect.signature(getattr(self, name)).bind(**arguments)
-        bound.apply_defaults()
-        return format_action(name, *bound.args)
-
-    def _act(self, action: str) -> Any:
-        """One turn: what is no action on this page costs it, and the policy is told the reason."""
-        if self._over():
-            return OVER
-        before = self._seen
-        parsed = parse_action(action, frozenset(e.bid for e in before.elements))
-        turn = Turn(
-            page_lines(before.axtree_txt, before.goal),
-            action,
-            parsed,
-            0.0,
-            parsed.reason,
-            before.screenshot,
-        )
-        self.episode.turns.append(turn)
-        if parsed.ok:
-            self._look("step", parsed.action)
-            turn.reward, turn.error = self._seen.reward, self._seen.error
-        else:
-            self._seen = before.model_copy(
-                update={"error": parsed.reason, "last_action_error": True}
-            )
-        if self._over():
-            self.episode.ended = self.episode.ended or "turn_limit"
-            return OVER
-        return content(self._seen, self._config, self._observation, first=False)
+        return self.session.episode.reward
 
 
-def _tool(name: str) -> Callable:
-    """An action as a method with types and a docstring: TRL makes the tool's schema of them."""
-    spec, kind = ACTIONS[name], inspect.Parameter.POSITIONAL_OR_KEYWORD
+def call_text(name: str, arguments: dict[str, Any]) -> str:
+    """A tool call as the text of its action, such as ``click('13')``.
 
-    def tool(self, **arguments):
-        return self._act(self._action(name, arguments))
+    Raises TypeError where the arguments are others than the tool's.
+    """
+    bound = _signature(name).bind(**arguments)
+    bound.apply_defaults()
+    return format_action(name, *bound.args)
 
-    types = {p.name: _TYPES[p.type] for p in spec.params}
-    tool.__name__ = tool.__qualname__ = name
-    tool.__annotations__ = types | {"return": str}
-    tool.__signature__ = inspect.Signature(
-        [inspect.Parameter("self", kind)]
-        + [
+
+def _signature(name: str) -> inspect.Signature:
+    """An action's parameters as those of a Python function."""
+    return inspect.Signature(
+        [
             inspect.Parameter(
-                p.name,
-                kind,
-                annotation=types[p.name],
-                default=inspect.Parameter.empty if p.default is None else p.default,
+                param.name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                annotation=_TYPES[param.type],
+                default=inspect.Parameter.empty if param.default is None else param.default,
             )
-            for p in spec.params
+            for param in ACTIONS[name].params
         ]
     )
-    tool.__doc__ = f"{spec.doc}\n\nArgs:\n" + "\n".join(
-        f"    {p.name}: {_ABOUT[p.type]}" for p in spec.params
-    )
+
+
+def _tool(name: str) -> Callable[..., Content]:
+    """An action as a method with types and a docstring: TRL makes the tool's schema of them."""
+    params = ACTIONS[name].params
+
+    def tool(self: BrowserTools, **arguments: Any) -> Content:
+        return self.session.act(call_text(name, arguments))
+
+    tool.__name__ = tool.__qualname__ = name
+    about = "\n".join(f"    {param.name}: {_ABOUT[param.type]}" for param in params)
+    tool.__doc__ = f"{ACTIONS[name].doc}\n\nArgs:\n{about}"
+    tool.__annotations__ = {param.name: _TYPES[param.type] for param in params} | {"return": str}
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([itself, *_signature(name).parameters.values()])
+    tool.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
     return tool
 
 
 def browser_tools(
-    clients: Sequence[Any], config: RolloutConfig, observation: str = "tree"
+    clients: Sequence[Client], config: RolloutConfig, observation: str = "tree"
 ) -> Callable[[], BrowserTools]:
-    """The ``environment_factory`` for `ToolsGRPOTrainer`: each call takes the next of ``clients``, one per episode of an update.
+    """The ``environment_factory`` for `helpers.learning.trainer.ToolsGRPOTrainer`.
 
-    ``observation``: one of `OBSERVATIONS`. The rows of the dataset hold ``spec`` (``str(EpisodeSpec)``) beside their prompt.
+    Each call takes the next of ``clients``, one per episode of an update. ``observation``: one of
+    `OBSERVATIONS`. The rows of the dataset hold ``spec`` (``str(EpisodeSpec)``) beside their
+    prompt. Raises `ProfileError` for an unknown observation, and when the clients are used up.
     """
     if observation not in OBSERVATIONS:
         raise ProfileError(
             f"The observation {observation!r} is unknown: use one of {', '.join(OBSERVATIONS)}."
         )
-    free, threads = list(clients), ThreadPoolExecutor(len(clients))
-    kind = type("Browser", (BrowserTools,), {name: _tool(name) for name in config.prompt.actions})
+    free = list(clients)
+    threads = ThreadPoolExecutor(len(clients))
+    tools = {name: _tool(name) for name in config.prompt.actions}
+    environment = type("Browser", (BrowserTools,), tools)
 
     def factory() -> BrowserTools:
         if not free:
             raise ProfileError(
-                f"An update has more episodes than the {len(clients)} browser sessions: set COURSE_CLIENTS."
+                f"An update has more episodes than the {len(clients)} browser sessions: set "
+                "COURSE_CLIENTS."
             )
-        return kind(free.pop(0), config, observation, threads)
+        return environment(ToolSession(free.pop(0), config, observation, threads))
 
     return factory

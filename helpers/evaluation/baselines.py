@@ -1,34 +1,48 @@
-"""Evaluate a policy, or an agent without one, on held-out pages: success with intervals, task by task.
+"""The agents of the evaluation command by name, and how they are played."""
 
-    python -m scripts.evaluate --task suite,unseen --n 200 --policy runs/train/policy --output recordings/my-run
-    python -m scripts.evaluate --task suite --agent text_match
+from __future__ import annotations
 
-Agents: random, first_button, text_match, oracle (the scripted solutions of `helpers.evaluation.scripted`). ``--temperature 1`` samples.
-"""
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_agent
-from helpers.episodes.tasks import TEST_SEEDS, rollout_config, specs
-from helpers.evaluation.agents import careful, first_button_agent, random_agent, text_match_agent
+from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
+from helpers.evaluation.agents import (
+    first_button_agent,
+    noop_on_error,
+    random_agent,
+    text_match_agent,
+)
 from helpers.evaluation.evaluate import Evaluation
 from helpers.evaluation.scripted import SCRIPTS
 
-AGENTS = {
+if TYPE_CHECKING:
+    from helpers.browser.models import BrowserObservation, Client
+    from helpers.episodes.play import Agent
+
+
+def scripted_agent(observation: BrowserObservation, turn: int) -> str:
+    """The scripted solution of the page's task; where there is none, the text-match agent."""
+    script = SCRIPTS.get(observation.task, text_match_agent)
+    return script(observation, turn)
+
+
+AGENTS: dict[str, Agent] = {
     "random": random_agent(),
     "first_button": first_button_agent,
     "text_match": text_match_agent,
-    "oracle": careful(lambda seen, turn: SCRIPTS.get(seen.task, text_match_agent)(seen, turn)),
+    "oracle": noop_on_error(scripted_agent),
 }
 
 
-def play_baseline(agent: str, tasks: str, n: int, clients) -> Evaluation:
-    """An agent on the test pages, with the number of turns that a policy has."""
-    return Evaluation(
-        agent,
-        [
-            episode
-            for task in tasks.split(",")
-            for episode in play_agent(
-                AGENTS[agent], specs(task, TEST_SEEDS, n), clients, rollout_config(task).max_turns
-            )
-        ],
-    )
+def play_baseline(
+    agent: str, tasks: str | Sequence[str], n: int, clients: Sequence[Client]
+) -> Evaluation:
+    """Play ``n`` test pages of each task with an agent of `AGENTS`, with the number of turns that
+    a policy has."""
+    episodes = []
+    for task in task_names(tasks):
+        pages = specs(task, TEST_SEEDS, n)
+        episodes += play_agent(AGENTS[agent], pages, clients, rollout_config(task).max_turns)
+    return Evaluation(agent, episodes)

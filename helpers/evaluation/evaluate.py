@@ -1,62 +1,80 @@
-"""Held-out evaluation: strict success with an interval, failure kinds, and infrastructure failures counted apart."""
+"""Held-out evaluation: strict success with an interval, kinds of answers, and episodes that the
+infrastructure lost counted apart."""
+
+from __future__ import annotations
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from openenv.core.harness import (
-    HarnessRunLimits,
-)
+from typing_extensions import override
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.harness import BrowserSessions, black_box
+from helpers.episodes.how_played import evaluation_config
 from helpers.episodes.play import play_episodes
-from helpers.episodes.tasks import TEST_SEEDS, evaluation_config, specs
-from helpers.evaluation.statistics import macro_mean, wilson_interval
+from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
+from helpers.evaluation.statistics import macro_mean, paired_interval, wilson_interval
+from helpers.output import Progress
 from helpers.policy.choosing import standalone_generator
-from helpers.policy.generators import Generator
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from helpers.browser.models import Client
+    from helpers.policy.generators import Generator
+    from helpers.settings.profiles import Profile
 
 MAX_INFRASTRUCTURE_RATE = 0.01
+OWN_PROMPTS = "own"  # in the place of the tasks that a policy was taught: each task's own prompt
 
 
 @dataclass
 class Evaluation:
-    """The outcome of an evaluation. Episodes that the infrastructure ended are in ``failed_infrastructure`` only."""
+    """The outcome of an evaluation.
+
+    Episodes that the infrastructure ended are in `failed_infrastructure` and in no other number.
+    """
 
     name: str
     episodes: list[Episode]
 
     @property
     def scored(self) -> list[Episode]:
+        """The episodes that count: those with a reward."""
         return [e for e in self.episodes if e.reward is not None]
 
     @property
     def n(self) -> int:
+        """How many episodes count."""
         return len(self.scored)
 
     @property
     def failed_infrastructure(self) -> int:
+        """How many episodes were lost to the infrastructure."""
         return len(self.episodes) - self.n
 
     @property
     def valid(self) -> bool:
-        """False where more than 1 % of the episodes were lost to the infrastructure: the number is then no result."""
+        """False where more than 1 % of the episodes were lost: the number is then no result."""
         return self.failed_infrastructure <= MAX_INFRASTRUCTURE_RATE * len(self.episodes)
 
     @property
     def successes(self) -> int:
+        """How many episodes were solved."""
         return sum(e.solved for e in self.scored)
 
     @property
     def success(self) -> float:
+        """The share of the episodes that were solved; 0 where there are none."""
         return self.successes / self.n if self.n else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
+        """The 95 % interval (low, high) of `success`."""
         return wilson_interval(self.successes, self.n)
 
     @property
@@ -66,13 +84,9 @@ class Evaluation:
 
     @property
     def first_button(self) -> float:
-        """Share of the episodes that begin with the first button of the page: the shortcut that reads no goal."""
-        first = [
-            (e.turns[0].parsed.args[:1], re.search(r'" button (\w+)', "\n".join(e.turns[0].page)))
-            for e in self.scored
-            if e.turns
-        ]
-        return sum(bool(button) and args == (button[1],) for args, button in first) / max(1, self.n)
+        """Share of the episodes that begin with the first button of the page: the shortcut that
+        reads no goal."""
+        return sum(_begins_with_first_button(e) for e in self.scored) / max(1, self.n)
 
     @property
     def mean_turns(self) -> float:
@@ -81,12 +95,13 @@ class Evaluation:
         return sum(turns) / len(turns) if turns else math.nan
 
     @property
-    def by_task(self) -> dict[str, "Evaluation"]:
+    def by_task(self) -> dict[str, Evaluation]:
         """One evaluation per task, in the order in which they were played."""
-        return {
-            task: Evaluation(task, [e for e in self.episodes if e.task == task])
-            for task in dict.fromkeys(e.task for e in self.episodes)
-        }
+        parts: dict[str, Evaluation] = {}
+        for episode in self.episodes:
+            part = parts.setdefault(episode.task, Evaluation(episode.task, []))
+            part.episodes.append(episode)
+        return parts
 
     @property
     def macro(self) -> tuple[float, float, float]:
@@ -94,18 +109,12 @@ class Evaluation:
         return macro_mean([(part.success, part.n) for part in self.by_task.values()])
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of a result row, ready for JSON; with several tasks, ``by_task`` and ``macro`` too."""
+        """The numbers of a result row, ready for JSON.
+
+        With several tasks it has ``macro`` and ``by_task`` too.
+        """
         low, high = self.interval
-        parts = self.by_task
-        several = (
-            {
-                "macro": [round(v, 4) for v in self.macro],
-                "by_task": {task: part.summary() for task, part in parts.items()},
-            }
-            if len(parts) > 1
-            else {}
-        )
-        return {
+        numbers = {
             "name": self.name,
             "tasks": sorted({e.task for e in self.episodes}),
             "n": self.n,
@@ -118,109 +127,138 @@ class Evaluation:
             "failed_infrastructure": self.failed_infrastructure,
             "mean_turns": round(self.mean_turns, 2) if self.successes else None,
             "valid": self.valid,
-        } | several
+        }
+        parts = self.by_task
+        if len(parts) > 1:
+            numbers["macro"] = [round(value, 4) for value in self.macro]
+            numbers["by_task"] = {task: part.summary() for task, part in parts.items()}
+        return numbers
 
+    @override
     def __str__(self) -> str:
         low, high = self.interval
-        text = f"{self.name}: {100 * self.success:.0f} % solved [{100 * low:.0f}, {100 * high:.0f}], n = {self.n}"
+        text = (
+            f"{self.name}: {100 * self.success:.0f} % solved "
+            f"[{100 * low:.0f}, {100 * high:.0f}], n = {self.n}"
+        )
         if self.failed_infrastructure:
             text += f", {self.failed_infrastructure} episodes lost to the infrastructure"
-        return text if self.valid else text + " - INVALID: more than 1 % were lost"
+        if not self.valid:
+            text += " - INVALID: more than 1 % were lost"
+        return text
+
+
+def _begins_with_first_button(episode: Episode) -> bool:
+    """Whether the first action names the first button of the page that the policy read."""
+    if not episode.turns:
+        return False
+    first = episode.turns[0]
+    button = re.search(r'" button (\w+)', "\n".join(first.page))
+    return button is not None and first.parsed.args[:1] == (button[1],)
 
 
 def evaluate(
     name: str,
-    task: str,
+    task: str | Sequence[str],
     n: int,
-    clients: Sequence[Any],
+    clients: Sequence[Client],
     generator: Generator,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     config: RolloutConfig,
     seeds: range = TEST_SEEDS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Play ``n`` episodes of a task (of each, where there are several with commas) on ``seeds``, the test seeds by default; one
-    try each, at the config's temperature."""
-    todo = [spec for one in task.split(",") for spec in specs(one, seeds, n)]
-    return Evaluation(name, play_episodes(todo, clients, generator, tokenizer, config, progress))
+    """Play ``n`` episodes of a task, or of each of several, one try each.
+
+    ``seeds``: the range they are taken from, the test seeds by default. The temperature is the
+    config's. ``progress(done, of)`` is called as episodes end.
+    """
+    pages = [spec for each in task_names(task) for spec in specs(each, seeds, n)]
+    return Evaluation(name, play_episodes(pages, clients, generator, tokenizer, config, progress))
 
 
 def difference(before: Evaluation, after: Evaluation) -> dict[str, float]:
-    """Change in success on the seeds that both played, with a 95 % interval for paired proportions (normal approximation).
+    """Change in success on the pages that both played, with its 95 % interval for pairs.
 
-    Keys: change, low, high, n, gained (solved only after), lost (solved only before).
+    Keys: change, low, high, n, gained (solved only after), lost (solved only before). Without
+    common pages n is 0 and change, low and high are nan.
     """
-    first = {(e.task, e.seed): e.solved for e in before.scored}
-    pairs = [(first[e.task, e.seed], e.solved) for e in after.scored if (e.task, e.seed) in first]
-    n = len(pairs)
-    gained, lost = sum(b < a for b, a in pairs), sum(b > a for b, a in pairs)
+    solved_before = {(e.task, e.seed): e.solved for e in before.scored}
+    n = gained = lost = 0
+    for episode in after.scored:
+        was_solved = solved_before.get((episode.task, episode.seed))
+        if was_solved is None:
+            continue
+        n += 1
+        gained += episode.solved and not was_solved
+        lost += was_solved and not episode.solved
     if n == 0:
-        return {
-            "change": math.nan,
-            "low": math.nan,
-            "high": math.nan,
-            "n": 0,
-            "gained": 0,
-            "lost": 0,
-        }
-    change = (gained - lost) / n
-    half = 1.96 * math.sqrt(max(0.0, (gained + lost) / n - change**2) / n)
-    return {
-        "change": change,
-        "low": change - half,
-        "high": change + half,
-        "n": n,
-        "gained": gained,
-        "lost": lost,
-    }
+        change = low = high = math.nan
+    else:
+        change = (gained - lost) / n
+        low, high = paired_interval(gained, lost, n)
+    return {"change": change, "low": low, "high": high, "n": n, "gained": gained, "lost": lost}
 
 
 def play_policy(
-    name: str, tasks: str, n: int, clients, profile, temperature: float, taught: str
+    name: str,
+    tasks: str | Sequence[str],
+    n: int,
+    clients: Sequence[Client],
+    profile: Profile,
+    temperature: float,
+    taught: str | Sequence[str],
 ) -> Evaluation:
-    """A policy on the test pages; ``taught``: the tasks whose common prompt it reads; "own": each task's own prompt."""
+    """Play ``n`` test pages of each task with a policy by name.
+
+    ``taught``: the tasks that it was trained on, whose common prompt it reads; `OWN_PROMPTS`: each
+    task with a prompt of its own.
+    """
     tokenizer, generator = standalone_generator(name, profile)
-    rounds = [(task, task) for task in tasks.split(",")] if taught == "own" else [(tasks, taught)]
-    return Evaluation(
-        name,
-        [
-            episode
-            for part, prompt in rounds
-            for episode in evaluate(
+    if taught == OWN_PROMPTS:
+        rounds = [(task, (task,), (task,)) for task in task_names(tasks)]
+    else:
+        rounds = [(name, task_names(tasks), task_names(taught))]
+    episodes: list[Episode] = []
+    for label, part, prompt in rounds:
+        config = evaluation_config(part, prompt, profile, temperature)
+        with Progress(n * len(part), f"{label}: episodes") as bar:
+            played = evaluate(
                 name,
                 part,
                 n,
                 clients,
                 generator,
                 tokenizer,
-                evaluation_config(part, prompt, profile, temperature),
-                progress=lambda done, of, part=part: print(
-                    f"\r{part if taught == 'own' else name}: {done} of {of} episodes",
-                    end="",
-                    flush=True,
-                ),
-            ).episodes
-        ],
-    )
+                config,
+                progress=lambda done, of, bar=bar: bar.reach(done),
+            )
+        episodes += played.episodes
+    return Evaluation(name, episodes)
 
 
 def evaluate_black_box(
     name: str,
-    todo: Sequence[EpisodeSpec],
-    client: Any,
-    tokenizer: Any,
+    pages: Sequence[EpisodeSpec],
+    client: Client,
+    tokenizer: PreTrainedTokenizerBase,
     config: RolloutConfig,
-    generator: Any,
+    generator: Generator,
 ) -> Evaluation:
-    """Play ``todo`` through the harness, one after another, and score it as `helpers.evaluation.evaluate` does."""
-    adapter, sessions, episodes = (
-        black_box(tokenizer, config, generator),
-        BrowserSessions(client, tokenizer, config),
-        [],
-    )
-    for spec in todo:
+    """Play ``pages`` through OpenEnv's harness, one after another, and score them as `evaluate`
+    does."""
+    # Here, because it imports OpenEnv, which takes seconds, and most evaluations need none of it.
+    from openenv.core.harness import HarnessRunLimits
+
+    from helpers.episodes.harness import BrowserSessions, black_box
+
+    adapter = black_box(tokenizer, config, generator)
+    sessions = BrowserSessions(client, tokenizer, config)
+    episodes = []
+    for spec in pages:
         session = sessions.create(str(spec))
-        if not session.run.episode.ended:
-            adapter.run_black_box(session, HarnessRunLimits(max_turns=config.turns_of(spec.task)))
-        episodes.append(session.run.episode)
+        if not session.running.over:
+            limits = HarnessRunLimits(max_turns=config.turns_of(spec.task))
+            adapter.run_black_box(session, limits)
+        episodes.append(session.running.episode)
     return Evaluation(name, episodes)

@@ -1,91 +1,125 @@
-"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume. ``scripts/train.py`` is a whole run."""
+"""What a training run takes from a `Profile`: its episodes, GRPO's settings, LoRA's."""
+
+from __future__ import annotations
 
 import itertools
 import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from trl import GRPOConfig
 
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.tasks import train_seeds
 from helpers.policy.lora import lora_targets
-from helpers.settings.profiles import Profile, ProfileError
+from helpers.settings.errors import ProfileError
+from helpers.settings.profiles import Profile
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
 
 
 def training_specs(profile: Profile, n: int) -> list[EpisodeSpec]:
-    """``n`` training episodes of the profile's tasks (comma-separated, drawn in turn), in an order that ``seed`` fixes; a list
-    of pages that is shorter than the run is gone through again, in another order."""
+    """``n`` training episodes of the profile's tasks, in turn, in an order that its seed fixes.
+
+    A list of pages that is shorter than the run is gone through again, in another order.
+    """
     draw = random.Random(profile.seed)
+    streams = [_pages(task, profile.pages, n, draw) for task in profile.tasks]
+    turns = itertools.islice(itertools.cycle(streams), n)
+    return [next(stream) for stream in turns]
 
-    def pages(task: str) -> Iterator[EpisodeSpec]:
-        seeds = train_seeds(task, profile.pages)
-        while True:
-            yield from (EpisodeSpec(task, seed) for seed in draw.sample(seeds, min(len(seeds), n)))
 
-    streams = itertools.cycle([pages(task) for task in profile.task.split(",")])
-    return [next(stream) for stream in itertools.islice(streams, n)]
+def _pages(task: str, pages: str, n: int, draw: random.Random) -> Iterator[EpisodeSpec]:
+    """The training pages of a task without an end; each is seen before one is seen again."""
+    seeds = train_seeds(task, pages)
+    while True:
+        for seed in draw.sample(seeds, min(len(seeds), n)):
+            yield EpisodeSpec(task, seed)
+
+
+def process_count() -> int:
+    """How many processes share this run; ``accelerate launch`` says so in ``WORLD_SIZE``."""
+    return int(os.environ.get("WORLD_SIZE", 1))
 
 
 def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRPOConfig:
-    """The trainer's configuration: plain GRPO as TRL has it, sampled at temperature 1 without top-k or top-p.
+    """The trainer's configuration; `helpers.learning.trainer` says what of GRPO is left out.
 
-    ``beta`` 0 means no KL term and so no reference model; gradient checkpointing is off because these models fit. In fp32 the
-    sampled and the recomputed logprobs agree to 1e-4, so the correction for their ratio would multiply by 1 and cost a forward
-    pass; it is on in bf16, where they differ.
+    ``folder``: where checkpoints are written. ``lora``: with the learning rate of adapters. Raises
+    `ProfileError` where the groups cannot be shared by the processes.
     """
-    cpu, processes = profile.device == "cpu", int(os.environ.get("WORLD_SIZE", 1))
-    parts = profile.accumulate * processes
-    if profile.groups % processes or profile.batch % parts:
-        raise ProfileError(
-            f"{profile.groups} groups of {profile.group_size} cannot be shared by {processes} processes in "
-            f"{profile.accumulate} parts: choose COURSE_GROUPS and COURSE_ACCUMULATE so that they can."
-        )
+    on_cpu = profile.device == "cpu"
+    reports = os.environ.get("COURSE_REPORT_TO", "")
     return GRPOConfig(
         output_dir=str(folder),
         seed=profile.seed,
+        # How much: updates, and the episodes of each.
         max_steps=profile.updates,
         num_generations=profile.group_size,
-        per_device_train_batch_size=profile.batch // parts,
+        per_device_train_batch_size=_rows_per_pass(profile),
         gradient_accumulation_steps=profile.accumulate,
+        shuffle_dataset=False,  # `training_specs` has drawn the order
+        # How it is sampled: from the plain softmax, because the loss takes the logprobs for those
+        # of the policy itself. The temperature stays 1, top-k and top-p stay off.
+        temperature=profile.temperature,
+        top_k=profile.top_k,
+        top_p=1.0,
+        max_completion_length=1024,
+        # How it is learned.
+        loss_type="dapo",
+        scale_rewards="group",
+        beta=0.0,
+        entropy_coef=profile.entropy,
         learning_rate=profile.lora_learning_rate if lora else profile.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=profile.warmup,
-        temperature=profile.temperature,
-        beta=0.0,
-        top_k=profile.top_k,
-        top_p=1.0,
-        entropy_coef=profile.entropy,
-        loss_type="dapo",
-        scale_rewards="group",
-        max_completion_length=1024,
-        shuffle_dataset=False,
-        activation_checkpointing=False,
+        # vLLM. In fp32 sampled and recomputed logprobs agree to 1e-4, so the correction for their
+        # ratio would multiply by 1 and cost a forward pass; in bf16 they differ and it is on.
         use_vllm=profile.generator == "vllm",
         vllm_mode="server" if profile.vllm_server else "colocate",
         vllm_server_base_url=profile.vllm_server or None,
         vllm_max_model_length=1536,
         vllm_importance_sampling_correction=profile.dtype != "float32",
         vllm_gpu_memory_utilization=profile.vllm_memory,
-        use_cpu=cpu,
+        # The machine.
+        use_cpu=on_cpu,
         bf16=profile.dtype == "bfloat16",
         fp16=False,
-        dataloader_pin_memory=not cpu,
+        activation_checkpointing=False,  # these models fit without
+        dataloader_pin_memory=not on_cpu,
+        # What is kept and shown.
         logging_steps=1,
         save_strategy="steps",
         save_steps=profile.save_every,
         save_total_limit=1,
         disable_tqdm=True,
-        report_to=[t for t in os.environ.get("COURSE_REPORT_TO", "").split(",") if t],
+        report_to=[name for name in reports.split(",") if name],
     )
 
 
-def lora_config(profile: Profile, family: str) -> Any:
-    """LoRA on every linear module inside the layers; alpha = 2 r, no dropout (it would make sampled and trained policy
-    differ)."""
-    from peft import LoraConfig
+def _rows_per_pass(profile: Profile) -> int:
+    """How many episodes a process puts through the loss at once: its groups, in equal parts."""
+    processes = process_count()
+    parts = profile.accumulate * processes
+    if profile.groups % processes or profile.batch % parts:
+        raise ProfileError(
+            f"{profile.groups} groups of {profile.group_size} cannot be shared by {processes} "
+            f"processes in {profile.accumulate} parts: choose COURSE_GROUPS and COURSE_ACCUMULATE "
+            "so that they can."
+        )
+    return profile.batch // parts
+
+
+def lora_config(profile: Profile, family: str) -> LoraConfig:
+    """LoRA on every linear module inside the layers of a model ``family`` (``config.model_type``).
+
+    alpha is twice the rank. There is no dropout: it would make the policy that is trained another
+    one than the policy that was sampled.
+    """
+    from peft import LoraConfig  # takes seconds, and most runs train all weights
 
     return LoraConfig(
         r=profile.lora_rank,

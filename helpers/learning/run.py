@@ -1,27 +1,38 @@
-"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume. ``scripts/train.py`` is a whole run."""
+"""A training run from beginning to end: browsers, trainer, evaluations, and what is saved.
+
+`train` is what notebook 5 does cell by cell; the stages of an update are in `trainer`.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from datasets import Dataset
 from transformers import PrinterCallback
 
-from helpers.browser import BrowserClient, connect, start_browser_server
-from helpers.episodes.config import RolloutConfig
+from helpers.browser import connect, start_browser_server
 from helpers.episodes.episode import write_episodes
+from helpers.episodes.how_played import episode_config, evaluation_config
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.rollout_func import make_rollout_func
-from helpers.episodes.tasks import episode_config, evaluation_config
+from helpers.episodes.tasks import task_names
 from helpers.evaluation.evaluate import Evaluation, difference, evaluate
-from helpers.learning.configuration import grpo_config, lora_config, training_specs
+from helpers.learning.checkpoints import last_checkpoint
+from helpers.learning.configuration import (
+    grpo_config,
+    lora_config,
+    process_count,
+    training_specs,
+)
 from helpers.learning.recorder import Recorder
 from helpers.learning.trainer import BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
@@ -31,68 +42,175 @@ from helpers.settings.machine import peak_memory_gb, run_facts
 from helpers.settings.predictions import check_fits
 from helpers.settings.profiles import Profile
 
+if TYPE_CHECKING:
+    from helpers.browser import BrowserClient
+    from helpers.browser.models import Client
+    from helpers.episodes.config import RolloutConfig
+    from helpers.episodes.rewards import RewardFunction
+
+Trainer = TypeVar("Trainer", bound=BrowserGRPOTrainer)
+
+
+@contextmanager
+def open_browsers(profile: Profile) -> Iterator[list[BrowserClient]]:
+    """The browser sessions of this process.
+
+    They are on the servers of ``COURSE_SERVERS`` (URLs with commas, their token in
+    ``COURSE_SERVER_TOKEN``), taken in turn, else on a server of this process. The processes of one
+    run share the profile's sessions and workers.
+    """
+    sessions = math.ceil(profile.clients / process_count())
+    urls = _server_urls()
+    if urls:
+        token = os.environ.get("COURSE_SERVER_TOKEN")
+        with ExitStack() as opened:
+            yield [
+                opened.enter_context(connect(urls[i % len(urls)], token=token))
+                for i in range(sessions)
+            ]
+    else:
+        workers = max(1, profile.workers // process_count())
+        with start_browser_server(workers=workers) as server:
+            yield server.clients(sessions)
+
+
+def _server_urls() -> list[str]:
+    """The addresses in ``COURSE_SERVERS``."""
+    words = os.environ.get("COURSE_SERVERS", "").split(",")
+    return [word.strip() for word in words if word.strip()]
+
 
 def build_trainer(
     profile: Profile,
     policy: Policy,
-    clients: Sequence[Any],
+    clients: Sequence[Client],
     folder: Path | str,
     lora: bool = False,
-    reward_funcs: Sequence[Callable] = (strict_success,),
+    reward_funcs: Sequence[RewardFunction] = (strict_success,),
     config: RolloutConfig | None = None,
-    show: Callable[[str], None] | None = None,
+    progress: bool = True,
 ) -> BrowserGRPOTrainer:
-    """Put policy, browsers and reward together; ``trainer.train()`` then runs, ``resume_from_checkpoint=True`` resumes.
+    """Put policy, browsers and rewards together.
 
-    ``clients``: open browser sessions, best as many as an update has episodes. ``folder``: metrics, episodes, checkpoints.
+    ``clients``: open browser sessions, best as many as an update has episodes. ``folder``: for
+    metrics, episodes and checkpoints. ``lora``: train adapters, not all weights. ``config``: how
+    episodes are played, by default as the profile says. ``progress``: show the line of progress.
+
+    ``trainer.train()`` then runs; with ``resume_from_checkpoint=last_checkpoint(folder)`` it goes
+    on where a run ended.
     """
-    folder = Path(folder)
+    recorder = Recorder(Path(folder), profile.updates, progress)
+    config = config or episode_config(profile)
+    specs = training_specs(profile, profile.updates * profile.groups)
+    return start_trainer(
+        BrowserGRPOTrainer,
+        profile,
+        recorder,
+        model=policy.model,
+        processing_class=policy.tokenizer,
+        args=grpo_config(profile, folder, lora),
+        train_dataset=Dataset.from_list([{"prompt": str(spec)} for spec in specs]),
+        reward_funcs=list(reward_funcs),
+        rollout_func=make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch),
+        peft_config=lora_config(profile, policy.family) if lora else None,
+    )
+
+
+def start_trainer(
+    kind: type[Trainer], profile: Profile, recorder: Recorder, **arguments: Any
+) -> Trainer:
+    """Make a trainer of ``kind`` with its recorder; its vLLM engine, if any, starts here."""
     quiet_transformers()
     prepare_vllm()
-    recorder = Recorder(folder, profile.updates, show)
-    config = config or episode_config(profile)
-    rows = [
-        {"prompt": str(spec)} for spec in training_specs(profile, profile.updates * profile.groups)
-    ]
-    with (
-        vllm_in_precision(profile.dtype)
-        if profile.generator == "vllm"
-        else contextlib.nullcontext()
-    ):
-        trainer = BrowserGRPOTrainer(
-            model=policy.model,
-            processing_class=policy.tokenizer,
-            args=grpo_config(profile, folder, lora),
-            train_dataset=Dataset.from_list(rows),
-            reward_funcs=list(reward_funcs),
-            rollout_func=make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch),
-            peft_config=lora_config(profile, policy.family) if lora else None,
-            callbacks=[recorder],
-        )
+    precision = contextlib.nullcontext()
+    if profile.generator == "vllm":
+        precision = vllm_in_precision(profile.dtype)
+    with precision:
+        trainer = kind(callbacks=[recorder], **arguments)
     trainer.remove_callback(PrinterCallback)
     trainer.recorder = recorder
     return trainer
 
 
-def last_checkpoint(folder: Path | str) -> str | None:
-    """The latest whole checkpoint of a run, for ``trainer.train(resume_from_checkpoint=...)``; None where there is none. What an
-    interrupted save has left behind is deleted."""
-    whole = None
-    for path in sorted(
-        Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2])
-    ):
-        try:
-            json.loads((path / "trainer_state.json").read_text())  # written last
-            whole = str(path)
-        except (OSError, ValueError):
-            shutil.rmtree(path)
-    return whole
-
-
 def sync_policy(trainer: BrowserGRPOTrainer) -> None:
-    """Give the trainer's vLLM engine the current weights (after training, before an evaluation); nothing to do without."""
+    """Give the trainer's vLLM engine the current weights: after training, before an evaluation.
+
+    Nothing is to be done without vLLM.
+    """
     if trainer.use_vllm:
         trainer.vllm_generation.sync_weights()
+
+
+def train(
+    profile: Profile,
+    folder: Path | str,
+    lora: bool = False,
+    resume: bool = False,
+    before: bool = True,
+    test: str | Sequence[str] = (),
+) -> dict[str, Any]:
+    """Evaluate, train, evaluate; returns the content of ``result.json``.
+
+    ``resume``: go on from the last checkpoint in ``folder``, if there is one. ``before``: evaluate
+    the policy before it is trained, too. ``test``: tasks to evaluate on, by default those that are
+    trained on. Raises `ProfileError` where the machine is too small, `PolicyError` and
+    `BrowserServerError` where policy or browsers cannot be had.
+    """
+    check_fits(profile, lora)
+    tasks = task_names(test) if test else profile.tasks
+    policy = load_policy(profile.policy, profile.dtype, _device(profile))
+    with open_browsers(profile) as clients:
+        start = time.monotonic()
+        trainer = build_trainer(profile, policy, clients, folder, lora)
+        seconds = {"start": time.monotonic() - start}
+
+        first = Evaluation("before", [])
+        if before:
+            first = measure("before", trainer, policy, tasks, clients, profile)
+
+        begin = time.monotonic()
+        trainer.train(resume_from_checkpoint=last_checkpoint(folder) if resume else None)
+        seconds["training"] = time.monotonic() - begin
+
+        sync_policy(trainer)
+        after = measure("after", trainer, policy, tasks, clients, profile)
+        seconds["total"] = time.monotonic() - start
+    return save_result(folder, trainer, profile, first, after, seconds, lora)
+
+
+def _device(profile: Profile) -> str:
+    """Where this process computes: each process of a run has a GPU of its own."""
+    if profile.device == "cuda":
+        return f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
+    return profile.device
+
+
+def measure(
+    name: str,
+    trainer: BrowserGRPOTrainer,
+    policy: Policy,
+    tasks: Sequence[str],
+    clients: Sequence[Client],
+    profile: Profile,
+) -> Evaluation:
+    """Evaluate the policy as the trainer has it now, and print the result.
+
+    Of several processes the first one does it; the others wait, and have no episodes.
+    """
+    result = Evaluation(name, [])
+    if trainer.accelerator.is_main_process:
+        result = evaluate(
+            name,
+            tasks,
+            profile.eval_episodes,
+            clients,
+            trainer_generator(trainer, policy.tokenizer),
+            policy.tokenizer,
+            evaluation_config(tasks, profile.tasks, profile),
+        )
+        print(result, flush=True)
+    trainer.accelerator.wait_for_everyone()
+    return result
 
 
 def save_result(
@@ -104,22 +222,25 @@ def save_result(
     seconds: dict[str, float],
     lora: bool = False,
 ) -> dict[str, Any]:
-    """Save the policy (with LoRA: its adapter), the evaluated episodes and ``result.json``; returns that file's content ({} in
-    all but the first of several processes)."""
+    """Save the policy (with LoRA: its adapter), the evaluated episodes and ``result.json``.
+
+    ``before`` may have no episodes: then there is nothing to compare with. Returns the content of
+    ``result.json``, {} in all but the first of several processes.
+    """
     folder = Path(folder)
     trainer.save_model(str(folder / "policy"))
     if not trainer.is_world_process_zero():
         return {}
-    trainer.processing_class.save_pretrained(folder / "policy")
     write_episodes(folder / "before.jsonl", before.episodes)
     write_episodes(folder / "after.jsonl", after.episodes)
-    trainable = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    trained = [weights.numel() for weights in model.parameters() if weights.requires_grad]
     result = {
         "before": before.summary() if before.episodes else None,
         "after": after.summary(),
         "difference": difference(before, after) if before.episodes else None,
         "lora": lora,
-        "trainable_parameters": trainable,
+        "trainable_parameters": sum(trained),
         "peak_memory_gb": peak_memory_gb(),
         "profile": asdict(profile),
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
@@ -127,77 +248,3 @@ def save_result(
     }
     (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     return result
-
-
-@contextmanager
-def open_browsers(profile: Profile) -> Iterator[list[BrowserClient]]:
-    """The sessions of this process: on the servers of ``COURSE_SERVERS`` (URLs with commas, their token in
-    ``COURSE_SERVER_TOKEN``), taken in turn, else on a server of its own. The processes of one run share sessions and workers."""
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    sessions = -(-profile.clients // processes)
-    if not (
-        urls := [
-            url.strip() for url in os.environ.get("COURSE_SERVERS", "").split(",") if url.strip()
-        ]
-    ):
-        with start_browser_server(workers=max(1, profile.workers // processes)) as server:
-            yield server.clients(sessions)
-        return
-    with ExitStack() as opened:
-        yield [
-            opened.enter_context(
-                connect(urls[i % len(urls)], token=os.environ.get("COURSE_SERVER_TOKEN"))
-            )
-            for i in range(sessions)
-        ]
-
-
-def train(
-    profile: Profile,
-    folder: Path | str,
-    lora: bool = False,
-    resume: bool = False,
-    before: bool = True,
-    test: str = "",
-) -> dict[str, Any]:
-    """Evaluate, train, evaluate: what notebook 5 does cell by cell. Returns the content of ``result.json``.
-
-    ``test``: tasks to evaluate on (default: those trained on); ``before``: evaluate the policy before it is trained too.
-    """
-    check_fits(profile, lora)
-    device = (
-        f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if profile.device == "cuda" else profile.device
-    )
-    policy = load_policy(profile.policy, profile.dtype, device)
-    task = test or profile.task
-    held_out = evaluation_config(task, profile.task, profile)
-    with open_browsers(profile) as clients:
-        started = time.monotonic()
-        trainer = build_trainer(profile, policy, clients, folder, lora)
-        ready = time.monotonic()
-
-        def measure(name: str) -> Evaluation:
-            result = Evaluation(name, [])
-            if trainer.accelerator.is_main_process:
-                generator = trainer_generator(trainer, policy.tokenizer)
-                result = evaluate(
-                    name,
-                    task,
-                    profile.eval_episodes,
-                    clients,
-                    generator,
-                    policy.tokenizer,
-                    held_out,
-                )
-                print(f"\n{result}", flush=True)
-            trainer.accelerator.wait_for_everyone()
-            return result
-
-        first = measure("before") if before else Evaluation("before", [])
-        begin = time.monotonic()
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder) if resume else None)
-        seconds = time.monotonic() - begin
-        sync_policy(trainer)
-        after = measure("after")
-    times = {"start": ready - started, "training": seconds, "total": time.monotonic() - started}
-    return save_result(folder, trainer, profile, first, after, times, lora)

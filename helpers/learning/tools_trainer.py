@@ -1,143 +1,134 @@
-"""The other door into the same task: the browser as tools of `GRPOTrainer` (``environment_factory``), in text or with pictures.
+"""A training run through the other door: the browser as tools of the policy, in text or pictures.
 
-    python -m scripts.train_tools --policy qwen3-vl-2b --task click-test --observation both --output runs/eyes
-
-TRL makes one environment per rollout, offers its public methods to the policy as tools, calls them, and hands what they return
-(text, pictures) to the policy and to the training pass. So the policy's template has to know tools (Qwen3, LFM2.5), and pictures
-need a processor (Qwen3-VL, LFM2.5-VL). ``--observation``: tree, screenshot, both or marks (the screenshot with the numbers drawn
-in). Everything else is a variable of `helpers.settings.profiles`, as in scripts/train.py.
+TRL makes one environment per rollout, offers its public methods to the policy as tools, calls them,
+and hands what they return to the policy and to the training pass. So the policy's chat template has
+to know tools (Qwen3, LFM2.5), and pictures need a processor (Qwen3-VL, LFM2.5-VL).
 """
 
-import contextlib
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-from helpers.browser.actions import ACTIONS, parse_action
-from helpers.episodes.tasks import episode_config
-from helpers.episodes.tools import SYSTEM, BrowserTools, browser_tools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset
+from trl.chat_template_utils import supports_tool_calling
+
+from helpers.episodes.how_played import episode_config
+from helpers.episodes.tools import SYSTEM, browser_tools
 from helpers.learning.configuration import grpo_config, lora_config, training_specs
 from helpers.learning.recorder import Recorder
-from helpers.learning.trainer import BrowserGRPOTrainer, vllm_in_precision
-from helpers.policy.loading import PolicyError, quiet_transformers
-from helpers.policy.vllm_engine import prepare_vllm
+from helpers.learning.run import open_browsers, start_trainer
+from helpers.learning.trainer import ToolsGRPOTrainer
+from helpers.policy.loading import PolicyError
+from helpers.policy.vision import load_with_processor
+from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
+    from trl import GRPOConfig
 
-class ToolsGRPOTrainer(BrowserGRPOTrainer):
-    """`GRPOTrainer` with an ``environment_factory`` of `browser_tools`. Two things are added: the browsers work side by side, and
-    an episode that is over gets no more answers."""
+    from helpers.browser.models import Client
+    from helpers.episodes.config import RolloutConfig
 
-    def _generate_and_score_completions(self, inputs):
-        pool = self._environment_pool[None]
-        while len(pool) < len(inputs):
-            pool.append(self.environment_factories[None]())
-        for environment, row in zip(pool, inputs, strict=False):
-            environment._begin("reset", row["spec"])
-        self._answering = None
-        result = super()._generate_and_score_completions(inputs)
-        episodes = [environment.episode for environment in self.environments]
-        for episode in episodes:  # an answer without a call ends TRL's loop
-            episode.ended = episode.ended or "no_call"
-        self.recorder.on_batch(episodes)
-        return result
-
-    def _generate_single_turn(self, prompt_ids, *arguments, **named):
-        """One answer each; then the calls in them begin in all browsers at once. No answer where the episode is over: an empty
-        one ends TRL's loop for this rollout."""
-        ids, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **named)
-        environments = self.environments if self._answering is None else self._answering
-        if len(environments) != len(
-            ids
-        ):  # TRL has left one out, whose text grew too long; nothing is begun ahead then
-            return ids, logprobs
-        self._answering = []
-        for i, environment in enumerate(environments):
-            if environment._over():
-                ids[i] = []
-                if logprobs is not None:
-                    logprobs[i] = []
-            elif calls := self._calls(ids[i], prompt_ids[i]):
-                self._answering.append(environment)
-                function = calls[0].get("function", {})
-                if function.get("name") in ACTIONS and len(calls) == 1:
-                    self._begin_step(environment, function["name"], function["arguments"])
-        return ids, logprobs
-
-    def _calls(self, ids: list[int], prompt_ids: list[int]) -> list[dict]:
-        from trl.chat_template_utils import parse_response
-
-        return (
-            parse_response(self._tokenizer, ids, prefix=prompt_ids, tools=self.tools).get(
-                "tool_calls"
-            )
-            or []
-        )
-
-    @staticmethod
-    def _begin_step(environment: BrowserTools, name: str, arguments: dict[str, Any]) -> None:
-        try:
-            action = environment._action(name, arguments)
-        except (TypeError, AttributeError):  # TRL will tell the policy
-            return
-        if parse_action(action, frozenset(e.bid for e in environment._seen.elements)).ok:
-            environment._begin("step", action)
+CALL_LENGTH = 8  # a call as JSON takes so many times the tokens of click('13')
 
 
 def build_tools_trainer(
     profile: Profile,
-    model: Any,
-    processing_class: Any,
-    clients: Sequence[Any],
+    model: PreTrainedModel,
+    processing_class: PreTrainedTokenizerBase | ProcessorMixin,
+    clients: Sequence[Client],
     folder: Path | str,
     observation: str = "tree",
     lora: bool = False,
-    show: Callable[[str], None] | None = None,
+    progress: bool = True,
 ) -> ToolsGRPOTrainer:
-    """As `helpers.learning.run.build_trainer`, through the other door."""
-    from datasets import Dataset
-    from transformers import PrinterCallback
-    from trl.chat_template_utils import supports_tool_calling
+    """As `helpers.learning.run.build_trainer`, through the other door.
 
+    ``observation``: what the policy is shown, one of `helpers.episodes.tools.OBSERVATIONS`. Raises
+    `PolicyError` for a policy that cannot call tools or cannot see.
+    """
+    check_policy(profile, processing_class, observation)
+    config = episode_config(profile)
+    specs = training_specs(profile, profile.updates * profile.groups)
+    return start_trainer(
+        ToolsGRPOTrainer,
+        profile,
+        Recorder(Path(folder), profile.updates, progress),
+        model=model,
+        processing_class=processing_class,
+        args=_tools_config(profile, folder, lora, config),
+        train_dataset=Dataset.from_list([_row(str(spec)) for spec in specs]),
+        reward_funcs=[],  # the environments have a reward of their own
+        environment_factory=browser_tools(clients, config, observation),
+        peft_config=lora_config(profile, model.config.model_type) if lora else None,
+    )
+
+
+def check_policy(
+    profile: Profile,
+    processing_class: PreTrainedTokenizerBase | ProcessorMixin,
+    observation: str,
+) -> None:
+    """Raise `PolicyError` for a policy that cannot call tools or cannot see what it is shown."""
     if not supports_tool_calling(processing_class):
         raise PolicyError(
-            f"The chat template of {profile.policy!r} takes no tools: choose a policy whose template does (Qwen3, "
-            "Qwen3-VL, LFM2.5), or train it with make train."
+            f"The chat template of {profile.policy!r} takes no tools: choose a policy whose "
+            "template does (Qwen3, Qwen3-VL, LFM2.5), or train it with make train."
         )
     if observation != "tree" and not hasattr(processing_class, "image_processor"):
         raise PolicyError(
-            f"{profile.policy!r} has no processor for pictures: use --observation tree, or a policy with eyes."
+            f"{profile.policy!r} has no processor for pictures: use --observation tree, or a "
+            "policy with eyes."
         )
-    config = episode_config(profile)
+
+
+def _tools_config(
+    profile: Profile, folder: Path | str, lora: bool, config: RolloutConfig
+) -> GRPOConfig:
+    """GRPO's settings, and the limits that a rollout function would set itself."""
     arguments = grpo_config(profile, folder, lora)
-    arguments.max_tool_calling_iterations = max(
-        config.turns_of(task) for task in profile.task.split(",")
-    )
+    arguments.max_tool_calling_iterations = max(config.turns_of(task) for task in profile.tasks)
     limit = "max_tokens" if arguments.use_vllm else "max_new_tokens"
-    arguments.generation_kwargs = {
-        limit: 8 * config.max_tokens
-    }  # a call as JSON takes more than click('13')
-    rows = [
-        {
-            "prompt": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ""}],
-            "spec": str(spec),
-        }
-        for spec in training_specs(profile, profile.updates * profile.groups)
-    ]
-    recorder = Recorder(Path(folder), profile.updates, show)
-    quiet_transformers()
-    prepare_vllm()
-    with vllm_in_precision(profile.dtype) if arguments.use_vllm else contextlib.nullcontext():
-        trainer = ToolsGRPOTrainer(
-            model=model,
-            processing_class=processing_class,
-            args=arguments,
-            train_dataset=Dataset.from_list(rows),
-            reward_funcs=[],
-            environment_factory=browser_tools(clients, config, observation),
-            callbacks=[recorder],
-            peft_config=lora_config(profile, model.config.model_type) if lora else None,
+    arguments.generation_kwargs = {limit: CALL_LENGTH * config.max_tokens}
+    return arguments
+
+
+def _row(spec: str) -> dict[str, Any]:
+    """A row of the dataset; TRL appends what the environment's reset returns to the prompt."""
+    prompt = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ""}]
+    return {"prompt": prompt, "spec": spec}
+
+
+def train_with_tools(
+    profile: Profile, folder: Path | str, observation: str = "tree", lora: bool = False
+) -> dict[str, Any]:
+    """Train, save the policy, and return the content of ``result.json``; nothing is evaluated.
+
+    Raises `ProfileError`, `PolicyError` or `BrowserServerError`.
+    """
+    folder = Path(folder)
+    model, processing_class = load_with_processor(profile.policy, profile)
+    begin = time.monotonic()
+    # TRL holds one environment, and so one browser, for every episode of an update.
+    with open_browsers(replace(profile, clients=profile.batch)) as clients:
+        trainer = build_tools_trainer(
+            profile, model, processing_class, clients, folder, observation, lora
         )
-    trainer.remove_callback(PrinterCallback)
-    trainer.recorder = recorder
-    return trainer
+        trainer.train()
+    trainer.save_model(str(folder / "policy"))
+    result = {
+        "profile": asdict(profile),
+        "observation": observation,
+        "lora": lora,
+        "seconds": round(time.monotonic() - begin, 1),
+        "rewards": [row["reward"] for row in trainer.recorder.rows],
+        **run_facts(),
+    }
+    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    return result

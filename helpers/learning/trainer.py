@@ -1,71 +1,168 @@
-"""GRPO with TRL on browser episodes: the trainer, its metrics, checkpoints and resume. ``scripts/train.py`` is a whole run."""
+"""Everything that is overridden in TRL, and one update from top to bottom.
+
+Written against TRL 1.16, and transformers 5.23 below it. Each override says what it is for; none
+changes the loss. What is trained is GRPO with three parts left out:
+
+1. No KL term, so no reference model (``beta`` 0). The reward is the page's own check of what was
+   done, not a learned model that a policy could please in strange ways, and a second copy of the
+   weights would cost memory.
+2. No clipping that ever acts. Every batch of episodes is used for one step, by the policy that
+   played it, so the ratio of new to old probability is 1. It stays in the loss, because the
+   gradient passes through it.
+3. No mean per answer. The loss is divided by the number of the policy's tokens in the whole batch
+   (``loss_type`` dapo), so that a token of a long answer weighs as much as one of a short answer.
+
+What stays is the group: the advantage of an episode is its reward against those of the others on
+the same page. `helpers.learning.configuration.grpo_config` sets all of this.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from trl import GRPOTrainer
-from trl.trainer.utils import selective_log_softmax_and_entropy
+from trl.chat_template_utils import parse_response
+from typing_extensions import override
 
-from helpers.learning.packing import ATTENTION_ONLY, MAX_PACKED, _pack_tree
+from helpers.episodes.config import EpisodeSpec
+from helpers.learning.packing import ATTENTION_ONLY, packed_scores
 from helpers.policy.vllm_engine import engine_settings
+
+if TYPE_CHECKING:
+    from helpers.episodes.tools import BrowserTools
+    from helpers.learning.recorder import Recorder
+
+Batch = dict[str, Any]  # tensors with one row per episode, and numbers for all of them
 
 
 class BrowserGRPOTrainer(GRPOTrainer):
-    """`GRPOTrainer` with four additions, none of which changes the loss:
+    """`GRPOTrainer` with four additions, none of which changes the loss.
 
-    - what prompts share goes through the model once, not once per completion (attention-only text models);
-    - a group in which all ended alike has no advantage and so no gradient: the loss leaves it out of its passes;
-    - ``sync_weights`` works with vLLM's CPU build;
-    - the gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``), with either generator.
+    - What prompts share goes through the model once, not once per completion
+      (`helpers.learning.packing`; text models whose layers are all attention).
+    - A group in which all ended alike has no advantage and so no gradient: it is left out.
+    - vLLM's CPU build gets the new weights.
+    - The gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``).
+
+    The methods stand in the order in which an update runs. TRL's ``training_step`` calls
+    `_generate` and `_calculate_rewards`, once per update, then `_compute_loss`, then
+    backpropagates; transformers' ``train`` lets the optimiser step. An update in several parts
+    (``COURSE_ACCUMULATE``) computes a loss for each of them before that step.
     """
 
     share_prompts = True
+    """Whether shared prompts are computed once; benchmarks switch it off to compare."""
 
-    def __init__(self, *args, **kwargs):
+    recorder: Recorder
+    """Writes the metrics and the episodes; `helpers.learning.run` puts it here."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._scored = None
+        self._recomputed_logprobs: torch.Tensor | None = None
         if self.use_vllm and self.accelerator.device.type == "cpu":
             self.vllm_generation.sync_weights = self._sync_weights_cpu
 
-    def _sync_weights_cpu(self) -> None:
-        """The CPU build repacks its weights when it loads them, so they are loaded again, not copied into place."""
-        llm = self.vllm_generation.llm
-        runner = llm.llm_engine.model_executor.driver_worker.model_runner
-        weights = (
-            (name, tensor.clone()) for name, tensor in self.vllm_generation._iter_named_params()
-        )
-        runner.reload_weights(weights_iterator=weights)
-        if self.model.config.tie_word_embeddings:
-            # The output head has a packed copy of the embeddings, which reloading leaves as it was before training: the
-            # logprob gap then grows with every update.
-            model = runner.get_model()
-            model.lm_head.weight = model.model.embed_tokens.weight
-            model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
-        llm.reset_prefix_cache()
+    # One update -----------------------------------------------------------------------------------
 
+    @override
+    def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        """Play the episodes of an update: stages 1 to 4.
+
+        ``prompts``: ``str(EpisodeSpec)``, one per episode, the members of a group next to each
+        other. TRL 1.16 does the work: it gives vLLM the weights of the last update, then calls the
+        run's rollout function (`helpers.episodes.rollout_func`), which plays all episodes in one
+        loop (`helpers.episodes.play`); with tools TRL plays them itself (`ToolsGRPOTrainer`).
+        Overridden to be read, nothing is changed.
+        """
+        # Stage 1: Reset (RunningEpisode.reset). Task and seed fix the page: a group begins on one.
+        # Stage 2: Read (PolicyPlayer.read). Goal and page become a prompt; in later turns the new
+        # page is appended to it.
+        # Stage 3: Answer (PolicyPlayer.answer). The policy samples tokens; they and their logprobs
+        # go into the ledger.
+        # Stage 4: Act (RunningEpisode.act). The answer is parsed, the browser steps, the page pays.
+        # An episode that is not over goes back to stage 2.
+        return super()._generate(prompts)
+
+    @override
+    def _calculate_rewards(
+        self,
+        inputs: list[dict[str, Any]],
+        prompts: list[Any],
+        completions: list[Any],
+        completion_ids_list: list[list[int]],
+    ) -> torch.Tensor:
+        """Rewards (episodes of all processes, reward functions); the first half of stage 5.
+
+        ``inputs``: one row per episode, by now with the columns of the rollout. Overridden to be
+        read: TRL 1.16 asks the reward functions, and makes advantages of what is returned here.
+        """
+        # Stage 5: Learn. Within each group, and without those that the infrastructure lost:
+        #     advantages = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
+        # helpers.episodes.advantages is the same in plain Python; a test compares the two.
+        return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+
+    @override
+    def _compute_loss(self, model: torch.nn.Module, inputs: Batch) -> torch.Tensor:
+        """The loss of a batch, or of a part of it; the second half of stage 5.
+
+        TRL 1.16 computes it. Added are what is left out before, and what is measured after it.
+        """
+        if self._zero_rows_can_go(inputs):
+            inputs = rows_with_advantage(inputs)
+        # Stage 5 goes on. The gradient of this loss is that of
+        #     -(advantages * logprobs).sum() / tokens
+        # with the logprobs of the policy's tokens, and the number of them in the whole batch.
+        loss = super()._compute_loss(model, inputs)
+        self._log_logprob_gap(inputs)
+        # What follows is TRL's and transformers': backpropagate, step, new weights, stage 1 again.
+        return loss
+
+    # What stage 5 needs ---------------------------------------------------------------------------
+
+    def _zero_rows_can_go(self, inputs: Batch) -> bool:
+        """Whether a row without advantage adds 0 to the loss, and so may be left out.
+
+        The dapo loss divides by the tokens of the whole batch, which stay counted
+        (``num_items_in_batch``). A KL term and an entropy bonus have a gradient in every row, and
+        pictures are not stored row by row.
+        """
+        only_the_policy_term = not self.beta and not self._entropy_bonus_enabled
+        return self.loss_type == "dapo" and only_the_policy_term and "pixel_values" not in inputs
+
+    @override
     def _get_per_token_logps_and_entropies(
         self,
-        model,
-        input_ids,
-        attention_mask,
-        logits_to_keep,
-        batch_size=None,
-        compute_entropy=False,
-        compute_aux_loss=False,
-        **images,
-    ):
+        model: torch.nn.Module,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **images: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Logprobs and entropies, each (batch, ``logits_to_keep``), of the completions.
+
+        TRL 1.16 sends the padded batch through the model. Overridden because most of that batch is
+        the same prompt again: where the model allows it, what is shared is computed once.
+        """
         family = self.accelerator.unwrap_model(model).config.model_type
-        plain = all(value is None for value in images.values()) and not compute_aux_loss
-        if self.share_prompts and plain and family in ATTENTION_ONLY:
-            logps, entropies = self._shared_prompt_logps(
+        text_only = all(value is None for value in images.values())
+        aux_loss: torch.Tensor | None = None
+        entropies: torch.Tensor | None
+        if self.share_prompts and family in ATTENTION_ONLY and text_only and not compute_aux_loss:
+            logprobs, entropies = self._shared_prompt_logps(
                 model, input_ids, attention_mask, logits_to_keep
             )
-            result = (logps, entropies if compute_entropy else None, None)
+            if not compute_entropy:
+                entropies = None
         else:
-            result = super()._get_per_token_logps_and_entropies(
+            logprobs, entropies, aux_loss = super()._get_per_token_logps_and_entropies(
                 model,
                 input_ids,
                 attention_mask,
@@ -75,104 +172,189 @@ class BrowserGRPOTrainer(GRPOTrainer):
                 compute_aux_loss=compute_aux_loss,
                 **images,
             )
-        self._scored = result[0].detach()
-        return result
+        self._recomputed_logprobs = logprobs.detach()
+        return logprobs, entropies, aux_loss
 
-    def _shared_prompt_logps(self, model, input_ids, attention_mask, keep):
-        """Logprobs and entropies (batch, keep) of the completions; every shared token is computed once (`_pack_tree`), and so is
-        a completion that a group has several times: on short answers that is the rule."""
-        rows = [
-            (
-                tuple(ids[:-keep][m[:-keep].bool()].tolist()),
-                tuple(ids[-keep:][m[-keep:].bool()].tolist()),
-            )
-            for ids, m in zip(input_ids, attention_mask, strict=True)
-        ]
-        groups: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
-        for i, (prompt, completion) in enumerate(rows):
-            groups.setdefault(prompt, {}).setdefault(completion, []).append(i)
-        logps, entropies = [None] * len(rows), [None] * len(rows)
-        chunk: list[tuple[int, ...]] = []
-        for n, prompt in enumerate(
-            groups, start=1
-        ):  # the mask grows with the square of the length, so it is bounded
-            chunk.append(prompt)
-            tokens = sum(len(p) + sum(map(len, groups[p])) for p in chunk)
-            if n < len(groups) and tokens < MAX_PACKED:
-                continue
-            ids, positions, targets, sees = _pack_tree(
-                [(list(p), list(map(list, groups[p]))) for p in chunk]
-            )
-            device = input_ids.device
-            where = [i for i, target in enumerate(targets) if target != -100]
-            with self.accelerator.autocast():
-                out = model(
-                    input_ids=torch.tensor([ids], device=device),
-                    attention_mask=sees[None, None].to(device),
-                    position_ids=torch.tensor([positions], device=device),
-                    use_cache=False,
-                    logits_to_keep=torch.tensor(where, device=device),
-                )
-            wanted = torch.tensor([targets[i] for i in where], device=device)
-            scored, entropy = selective_log_softmax_and_entropy(
-                out.logits[0].float(), wanted, temperature=self.temperature
-            )
-            branches = [(completion, same) for p in chunk for completion, same in groups[p].items()]
-            sizes = [len(completion) for completion, _ in branches]
-            for (completion, same), lp, h in zip(
-                branches, scored.split(sizes), entropy.split(sizes), strict=True
-            ):
-                for i in same:
-                    logps[i] = torch.nn.functional.pad(lp, (0, keep - len(completion)))
-                    entropies[i] = torch.nn.functional.pad(h, (0, keep - len(completion)))
-            chunk = []
-        return torch.stack(logps), torch.stack(entropies)
+    def _shared_prompt_logps(
+        self,
+        model: torch.nn.Module,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        keep: int,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """`packed_scores` with this trainer's temperature and precision."""
+        return packed_scores(
+            model, input_ids, attention_mask, keep, self.temperature, self.accelerator
+        )
 
-    def _save_rng_state(self, output_dir):
+    def _log_logprob_gap(self, inputs: Batch) -> None:
+        """Log how far the logprobs that were sampled are from those that were just recomputed.
+
+        A wide gap means that what is trained is not what was sampled. TRL 1.16 logs the mean alone,
+        and only while it corrects for the gap.
+        """
+        sampled = inputs.get("sampling_per_token_logps")
+        if sampled is None or self._recomputed_logprobs is None:
+            return
+        metrics = self._metrics["train"]
+        mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+        gap = (self._recomputed_logprobs - sampled).abs() * mask
+        largest = self._of_all_processes(gap.max()).max()
+        metrics["logprob_gap/max"].append(largest.item())
+        trl_logs_the_mean = self.use_vllm and self.vllm_importance_sampling_correction
+        if not trl_logs_the_mean:
+            mean = self._of_all_processes(gap.sum() / mask.sum().clamp(min=1)).mean()
+            metrics["sampling/sampling_logp_difference/mean"].append(mean.item())
+
+    def _of_all_processes(self, value: torch.Tensor) -> torch.Tensor:
+        """A number of each process, together as one tensor."""
+        return cast("torch.Tensor", self.accelerator.gather(value))
+
+    # Weights and checkpoints ----------------------------------------------------------------------
+
+    def _sync_weights_cpu(self) -> None:
+        """Hand the weights to vLLM's CPU build, in the place of ``vllm_generation.sync_weights``.
+
+        TRL 1.16 copies them into place, but this build repacks its weights when it loads them: they
+        have to be loaded again.
+        """
+        llm = self.vllm_generation.llm
+        runner = llm.llm_engine.model_executor.driver_worker.model_runner
+        weights = (
+            (name, tensor.clone()) for name, tensor in self.vllm_generation._iter_named_params()
+        )
+        runner.reload_weights(weights_iterator=weights)
+        if self.accelerator.unwrap_model(self.model).config.tie_word_embeddings:
+            # The output head has a packed copy of the embeddings, which reloading leaves as it was
+            # before training: the logprob gap would grow with every update.
+            model = runner.get_model()
+            model.lm_head.weight = model.model.embed_tokens.weight
+            model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
+        llm.reset_prefix_cache()
+
+    @override
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Save the random state, and wait until the whole checkpoint is on the disk.
+
+        transformers 5.23 then writes ``trainer_state.json``, which says that a checkpoint is whole,
+        and deletes the last one: a crash between the two must not leave a run without either.
+        """
         super()._save_rng_state(output_dir)
-        os.sync()  # before trainer_state.json, which says that a checkpoint is whole, and before the last one is deleted
+        os.sync()
 
-    def _compute_loss(self, model, inputs):
-        if (
-            self.loss_type == "dapo"
-            and not self.beta
-            and not self.args.entropy_coef
-            and "pixel_values" not in inputs
-        ):
-            # This loss divides by the tokens of the whole batch (num_items_in_batch), so what is 0 can be left out. One row
-            # stays where all are 0: the optimiser wants a graph.
-            taught = inputs["advantages"] != 0
-            taught[0] |= not taught.any()
-            inputs = {
-                name: value[taught]
-                if torch.is_tensor(value) and value.shape[:1] == taught.shape
-                else value
-                for name, value in inputs.items()
-            }
-        loss = super()._compute_loss(model, inputs)
-        if (sampled := inputs.get("sampling_per_token_logps")) is not None:
-            mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
-            gap = (self._scored - sampled).abs() * mask
-            self._metrics["train"]["logprob_gap/max"].append(
-                self.accelerator.gather(gap.max()).max().item()
-            )
-            if not (
-                self.use_vllm and self.vllm_importance_sampling_correction
-            ):  # else the trainer has logged it
-                mean = self.accelerator.gather(gap.sum() / mask.sum().clamp(min=1)).mean().item()
-                self._metrics["train"]["sampling/sampling_logp_difference/mean"].append(mean)
-        return loss
+
+class ToolsGRPOTrainer(BrowserGRPOTrainer):
+    """The trainer of the other door: an ``environment_factory`` of `helpers.episodes.tools`.
+
+    TRL 1.16 calls the environments one after another, and goes on asking for answers when an
+    episode is over. Two things are added: the browsers work side by side, and what is over gets no
+    more answers.
+    """
+
+    _answering: list[BrowserTools] | None = None  # None before the first answers
+
+    @property
+    def answering(self) -> list[BrowserTools]:
+        """The environments whose next answer is generated, in the order of their prompts."""
+        if self._answering is None:
+            return cast("list[BrowserTools]", self.environments)
+        return self._answering
+
+    @override
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Batch:
+        """Start all resets at once, let TRL play, and hand the episodes to the recorder.
+
+        ``inputs``: one row per episode with its ``spec`` (``str(EpisodeSpec)``).
+        """
+        # Stage 1: Reset, in all browsers at once. TRL then asks each for what has begun already.
+        environments = self._environments_of(inputs)
+        for environment, row in zip(environments, inputs, strict=True):
+            environment.session.start_reset(EpisodeSpec.read(row["spec"]))
+        # Stages 2 to 4: Read, Answer, Act. TRL puts each page into the chat template, calls
+        # `_generate_single_turn`, makes the calls in the answers, and begins again with their
+        # results, until no answer has a call.
+        self._answering = None
+        batch = super()._generate_and_score_completions(inputs)
+        episodes = [environment.session.episode for environment in environments]
+        for episode in episodes:
+            if not episode.ended:  # an answer without a call has ended TRL's loop
+                episode.ended = "no_call"
+        self.recorder.on_batch(episodes)
+        return batch
+
+    def _environments_of(self, inputs: list[dict[str, Any]]) -> list[BrowserTools]:
+        """One environment per row: those that TRL 1.16 is about to take from its pool."""
+        factories = cast("dict[None, Callable[[], BrowserTools]]", self.environment_factories)
+        pool = cast("list[BrowserTools]", self._environment_pool[None])
+        while len(pool) < len(inputs):
+            pool.append(factories[None]())
+        return pool[: len(inputs)]
+
+    @override
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *arguments: Any, **named: Any
+    ) -> tuple[list[list[int]], list[list[float]] | None]:
+        """One answer per prompt; the calls in them then start in all browsers at once.
+
+        Where the episode is over the answer is emptied, which ends TRL's loop for this rollout.
+        """
+        # Stage 3: Answer.
+        ids, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **named)
+        environments = self.answering
+        if len(environments) != len(ids):
+            # TRL has left out a rollout whose text grew too long, and does not say which: nothing
+            # can be started ahead.
+            return ids, logprobs
+        # Stage 4: Act, started in all browsers at once; TRL then collects the results in turn.
+        self._answering = []
+        for i, environment in enumerate(environments):
+            if environment.session.over:
+                ids[i] = []
+                if logprobs is not None:
+                    logprobs[i] = []
+                continue
+            calls = self._calls(ids[i], prompt_ids[i])
+            if calls:
+                self._answering.append(environment)
+            if len(calls) == 1:  # of several only the first would be on the page as it is now
+                function = calls[0].get("function", {})
+                environment.session.start_call(function.get("name"), function.get("arguments"))
+        return ids, logprobs
+
+    def _calls(self, ids: list[int], prompt_ids: list[int]) -> list[dict[str, Any]]:
+        """The tool calls in an answer, as TRL will read them."""
+        tools: list[Any] = list(self.tools)
+        message = parse_response(self._tokenizer, ids, prefix=prompt_ids, tools=tools)
+        return message.get("tool_calls") or []
+
+
+def rows_with_advantage(inputs: Batch) -> Batch:
+    """The rows of a batch that have an advantage; the first row where none has.
+
+    That row stays because there has to be a graph to differentiate, be it of zeros.
+    """
+    kept = inputs["advantages"] != 0
+    if not kept.any():
+        kept[0] = True
+    chosen = dict(inputs)
+    for name, value in inputs.items():
+        if torch.is_tensor(value) and value.shape[:1] == kept.shape:
+            chosen[name] = value[kept]
+    return chosen
 
 
 @contextlib.contextmanager
 def vllm_in_precision(dtype: str) -> Iterator[None]:
-    """Start the trainer's engine in the policy's own precision: TRL names none, and vLLM's "auto" makes bf16 of fp32, which
-    would move the sampled logprobs by 0.1 and more."""
-    import trl.generation.vllm_generation as module
+    """Start the trainer's engine in the policy's own precision, and with the course's settings.
 
-    original = module.LLM
-    module.LLM = functools.partial(original, dtype=dtype, **engine_settings())
+    TRL 1.16 passes no precision on, and vLLM's "auto" makes bf16 of fp32, which would move the
+    sampled logprobs by 0.1 and more.
+    """
+    from trl.generation import vllm_generation  # imports vLLM, where it is installed
+
+    original = vllm_generation.LLM
+    vllm_generation.LLM = functools.partial(original, dtype=dtype, **engine_settings())
     try:
         yield
     finally:
-        module.LLM = original
+        vllm_generation.LLM = original

@@ -1,77 +1,176 @@
 """Supervised warm-up: a policy learns the format, and what scripts can show, before GRPO starts.
 
-    python -m scripts.warm_up --task suite --demos 30 --output runs/warm
-    COURSE_EXAMPLES=none make train POLICY=runs/warm/policy TASK=suite
-
-Scripts (`helpers.evaluation.scripted`) play training pages in a real browser; what they solved becomes token ledgers, exactly as a rollout
-writes them, and cross-entropy is taken on the script's tokens only (TRL's `SFTTrainer`). The prompt has no worked examples: the
-policy is about to learn from more than it could hold.
+Scripts (`helpers.evaluation.scripted`) play training pages in a real browser. What they solved
+becomes token ledgers, exactly as a rollout writes them, and cross-entropy is taken on the script's
+tokens alone (TRL's `SFTTrainer`). The prompt has no worked examples: the policy is about to learn
+from more than it could hold.
 """
 
+from __future__ import annotations
+
 import random
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import torch
+from datasets import Dataset
+from transformers import PrinterCallback
+from trl import SFTConfig, SFTTrainer
+
+from helpers.browser import start_browser_server
 from helpers.episodes.config import EpisodeSpec
-from helpers.episodes.episode import Episode
+from helpers.episodes.episode import Episode, write_episodes
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import POLICY
-from helpers.episodes.play import play_episodes
-from helpers.episodes.tasks import rollout_config, train_seeds
+from helpers.episodes.play import play
+from helpers.episodes.players import ScriptPlayer
+from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.settings.profiles import ProfileError
+from helpers.policy.loading import Policy
+from helpers.settings.errors import ProfileError
+from helpers.settings.machine import run_facts
+from helpers.settings.profiles import Profile
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from helpers.browser.models import BrowserObservation, Client
+
+NOT_TAUGHT = -100  # the label of a token that the loss leaves out
+MOST_SESSIONS = 16  # scripts answer at once: there is no batch to keep full with more of them
 
 
-class Script:
-    """The scripts of `SCRIPTS`, one per task, in a generator's place."""
+def warm_up(
+    profile: Profile,
+    policy: Policy,
+    tasks: Sequence[str],
+    folder: Path,
+    demos: int,
+    epochs: float,
+    learning_rate: float,
+    seed: int,
+) -> dict[str, Any]:
+    """Play ``demos`` pages per task with scripts, and train the policy on what they did.
 
-    def answer(self, observation, turn: int) -> str:
-        return SCRIPTS[observation.task](observation, turn)
+    Writes ``demonstrations.jsonl`` and the policy into ``folder``, prints how it went, and returns
+    the numbers. Raises `ProfileError` for a task without a script.
+    """
+    begin = time.monotonic()
+    with start_browser_server(workers=profile.workers) as server:
+        clients = server.clients(min(MOST_SESSIONS, profile.clients))
+        episodes = demonstrate(tasks, demos, clients, policy.tokenizer, seed)
+    seconds = time.monotonic() - begin
+    tokens = sum(e.ledger.completion_length + e.ledger.prompt_length for e in episodes)
+    print(
+        f"{len(episodes)} of {demos * len(tasks)} episodes solved by the scripts in "
+        f"{seconds:.0f} s, {tokens} tokens",
+        flush=True,
+    )
+    write_episodes(folder / "demonstrations.jsonl", episodes)
+    metrics = fit(policy, episodes, folder, epochs, learning_rate, seed)
+    print(
+        f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} "
+        f"steps, {metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}"
+    )
+    return {
+        "tasks": list(tasks),
+        "demonstrations": len(episodes),
+        "tokens": tokens,
+        "seconds_playing": round(seconds, 1),
+        **metrics,
+        **run_facts(),
+    }
 
 
-def demonstrate(tasks: str, n: int, clients, tokenizer, seed: int = 0) -> list[Episode]:
-    """``n`` training episodes per task, played by its script; those that the page did not pay in full are dropped."""
-    if missing := [task for task in tasks.split(",") if task not in SCRIPTS]:
+def demonstrate(
+    tasks: str | Sequence[str],
+    n: int,
+    clients: Sequence[Client],
+    tokenizer: PreTrainedTokenizerBase,
+    seed: int = 0,
+) -> list[Episode]:
+    """``n`` training episodes per task, played by its script.
+
+    Those that the page did not pay in full are dropped. Raises `ProfileError` for a task without a
+    script.
+    """
+    names = task_names(tasks)
+    missing = [name for name in names if name not in SCRIPTS]
+    if missing:
         raise ProfileError(
-            f"There is no script for {', '.join(missing)}: write one in helpers/evaluation/scripted.py, or leave it out."
+            f"There is no script for {', '.join(missing)}: write one in "
+            "helpers/evaluation/scripted, or leave it out."
         )
     draw = random.Random(seed)
-    todo = [
-        EpisodeSpec(task, page)
-        for task in tasks.split(",")
-        for page in draw.sample(train_seeds(task), n)
+    specs = [
+        EpisodeSpec(name, page) for name in names for page in draw.sample(train_seeds(name), n)
     ]
-    return [
-        e
-        for e in play_episodes(
-            todo, clients, Script(), tokenizer, rollout_config(tasks, examples=False)
-        )
-        if e.solved
-    ]
+    player = ScriptPlayer(_script, tokenizer)
+    played = play(specs, clients, player, rollout_config(names, examples=False))
+    return [episode for episode in played if episode.solved]
+
+
+def _script(observation: BrowserObservation, turn: int) -> str:
+    """The answer of the script of the observation's task."""
+    return SCRIPTS[observation.task](observation, turn)
 
 
 def to_example(episode: Episode) -> dict[str, list[int]]:
-    """Input ids and labels of one episode: -100 for all but the script's tokens, up to the last of these."""
+    """``input_ids`` and ``labels`` of one episode, up to the last token of the script.
+
+    The label of every token that is not the script's is `NOT_TAUGHT`.
+    """
     ledger = episode.ledger
     end = ledger.prompt_length + ledger.completion_length
+    ids = ledger.ids[:end]
     labels = [
-        token if who == POLICY else -100
-        for token, who in zip(ledger.ids[:end], ledger.owner[:end], strict=True)
+        token if owner == POLICY else NOT_TAUGHT
+        for token, owner in zip(ids, ledger.owner[:end], strict=True)
     ]
-    return {"input_ids": ledger.ids[:end], "labels": labels}
+    return {"input_ids": ids, "labels": labels}
 
 
 def fit(
-    policy, episodes: list[Episode], folder: Path, epochs: float, learning_rate: float, seed: int
+    policy: Policy,
+    episodes: Sequence[Episode],
+    folder: Path,
+    epochs: float,
+    learning_rate: float,
+    seed: int,
 ) -> dict[str, float]:
-    """Train on the episodes and save the policy in ``folder``/policy; returns the trainer's metrics."""
-    import torch
-    from datasets import Dataset
-    from transformers import PrinterCallback
-    from trl import SFTConfig, SFTTrainer
+    """Train on the episodes and save the policy in ``folder``/policy.
 
-    cpu = policy.model.device.type == "cpu"
-    # bf16 where the weights are bf16: TRL's default is bf16 everywhere, which most CPUs compute one number at a time
-    bf16 = policy.model.dtype == torch.bfloat16
-    config = SFTConfig(
+    Returns steps, first_loss, last_loss and seconds.
+    """
+    trainer = SFTTrainer(
+        model=policy.model,
+        processing_class=policy.tokenizer,
+        args=_sft_config(policy, folder, epochs, learning_rate, seed),
+        train_dataset=Dataset.from_list([to_example(episode) for episode in episodes]),
+    )
+    trainer.remove_callback(PrinterCallback)
+    metrics = trainer.train().metrics
+    trainer.save_model(str(folder / "policy"))
+    policy.tokenizer.save_pretrained(folder / "policy")
+    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    if not losses:  # it was over before the first one was logged
+        losses = [metrics["train_loss"]]
+    return {
+        "steps": trainer.state.global_step,
+        "first_loss": losses[0],
+        "last_loss": losses[-1],
+        "seconds": round(metrics["train_runtime"], 1),
+    }
+
+
+def _sft_config(
+    policy: Policy, folder: Path, epochs: float, learning_rate: float, seed: int
+) -> SFTConfig:
+    """The settings of TRL's `SFTTrainer`."""
+    on_cpu = policy.model.device.type == "cpu"
+    return SFTConfig(
         output_dir=str(folder),
         seed=seed,
         num_train_epochs=epochs,
@@ -83,28 +182,12 @@ def fit(
         max_length=1536,
         train_sampling_strategy="group_by_length",
         activation_checkpointing=False,
-        use_cpu=cpu,
-        bf16=bf16,
-        dataloader_pin_memory=not cpu,
+        use_cpu=on_cpu,
+        # TRL's default is bf16 whatever the weights are, which most CPUs compute one by one.
+        bf16=policy.model.dtype == torch.bfloat16,
+        dataloader_pin_memory=not on_cpu,
         logging_steps=5,
         save_strategy="no",
         report_to=[],
         disable_tqdm=True,
     )
-    trainer = SFTTrainer(
-        model=policy.model,
-        processing_class=policy.tokenizer,
-        args=config,
-        train_dataset=Dataset.from_list([to_example(e) for e in episodes]),
-    )
-    trainer.remove_callback(PrinterCallback)
-    metrics = trainer.train().metrics
-    trainer.save_model(str(folder / "policy"))
-    policy.tokenizer.save_pretrained(folder / "policy")
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    return {
-        "steps": trainer.state.global_step,
-        "first_loss": losses[0],
-        "last_loss": losses[-1],
-        "seconds": round(metrics["train_runtime"], 1),
-    }

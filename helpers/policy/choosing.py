@@ -1,26 +1,38 @@
-"""Plays many episodes at once: one generation call per turn for all that are alive, the browsers stepped in parallel."""
+"""Which generator samples the answers: the trainer's own, or one outside of a trainer."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
 
 from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.loading import load_policy
 from helpers.policy.vllm_engine import VLLMGenerator, VLLMServerGenerator, start_vllm
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+    from trl import GRPOConfig, GRPOTrainer
 
-def trainer_generator(trainer: Any, tokenizer: Any) -> Generator:
+    from helpers.settings.profiles import Profile
+
+
+def trainer_generator(trainer: GRPOTrainer, tokenizer: PreTrainedTokenizerBase) -> Generator:
     """The generator of a trainer: its colocated vLLM engine, its vLLM server, or its own model."""
-    if trainer.use_vllm and trainer.vllm_mode == "server":
-        return VLLMServerGenerator(trainer.args.vllm_server_base_url)
-    if trainer.use_vllm:
-        return VLLMGenerator(trainer.vllm_generation.llm)
-    return TransformersGenerator(trainer.accelerator.unwrap_model(trainer.model), tokenizer)
+    if not trainer.use_vllm:
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        return TransformersGenerator(model, tokenizer)
+    if trainer.vllm_mode == "server":
+        settings = cast("GRPOConfig", trainer.args)
+        return VLLMServerGenerator(cast(str, settings.vllm_server_base_url))
+    return VLLMGenerator(trainer.vllm_generation.llm)
 
 
-def standalone_generator(name: str, profile):
-    """Tokenizer and generator of a policy outside a trainer: vLLM where the profile says so, transformers elsewhere."""
-    policy = load_policy(name, profile.dtype, profile.device, weights=profile.generator != "vllm")
-    return policy.tokenizer, (
-        TransformersGenerator(policy.model, policy.tokenizer)
-        if policy.model is not None
-        else start_vllm(policy.path, profile.dtype)
-    )
+def standalone_generator(name: str, profile: Profile) -> tuple[PreTrainedTokenizerBase, Generator]:
+    """Tokenizer and generator of a policy outside a trainer, as the profile's ``generator`` says.
+
+    ``name``: see `helpers.policy.loading.policy_path`. Raises `PolicyError` and `GenerationError`.
+    """
+    with_vllm = profile.generator == "vllm"
+    policy = load_policy(name, profile.dtype, profile.device, weights=not with_vllm)
+    if with_vllm:
+        return policy.tokenizer, start_vllm(policy.path, profile.dtype)
+    return policy.tokenizer, TransformersGenerator(policy.model, policy.tokenizer)

@@ -1,23 +1,41 @@
-"""From an observation to the text that the policy reads.
+"""From an observation to the text that the policy reads, and to its token ids.
 
-The system prompt is generated from `helpers.browser.actions.ACTIONS`, so what it teaches exists. A page is shown as one line per
-element, ``"name" role bid``, taken from BrowserGym's accessibility tree; this works for any OpenEnv BrowserGym server.
+The system prompt is generated from `helpers.browser.actions.ACTIONS`, so what it teaches exists. A
+page is shown as one line per element, ``"name" role bid``, taken from BrowserGym's accessibility
+tree; this works for any OpenEnv BrowserGym server.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from helpers.browser.actions import ACTIONS, signature
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from helpers.browser.models import BrowserObservation
+
+    Message = dict[str, str]  # "role" and "content"
+
+# A line of the tree: [13] button 'Ok', clickable. The bid may be missing, and so may the name.
+_REST = r"(?P<rest>(?:, .*| \w+=.*)?)$"
 _NODE = re.compile(
-    r"^\s*(?:\[(?P<bid>\w+)\] )?(?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>(?:, .*| \w+=.*)?)$",
+    r"^\s*(?:\[(?P<bid>\w+)\] )?(?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)" + _REST,
     re.DOTALL,
 )
-_BARE = re.compile(r"^\s*\[(?P<bid>\w+)\] (?P<role>\w+)(?P<rest>(?:, .*| \w+=.*)?)$", re.DOTALL)
-_STATES = re.compile(
-    r"(?:(value|checked|selected|expanded|pressed)=('[^']*'|\"[^\"]*\"|True|true|mixed)|\b(focused|disabled)\b)"
+_NAMELESS_NODE = re.compile(r"^\s*\[(?P<bid>\w+)\] (?P<role>\w+)" + _REST, re.DOTALL)
+# What is said of an element beside its name: value='sun', or just: focused.
+_STATE = re.compile(
+    r"(?:(?P<key>value|checked|selected|expanded|pressed)="
+    r"(?P<value>'[^']*'|\"[^\"]*\"|True|true|mixed)|\b(?P<flag>focused|disabled)\b)"
 )
+_VALUE = re.compile(r"value=['\"](.*?)['\"]")
+
+# Roles that only hold other elements.
 _CONTAINERS = {
     "generic",
     "paragraph",
@@ -29,19 +47,17 @@ _CONTAINERS = {
     "none",
     "LayoutTable",
 }
-_HIDDEN = {
-    "InlineTextBox",
-    "ListMarker",
-    "LineBreak",
-}  # pieces of a StaticText that newer versions of Chromium list again
+# Pieces of a StaticText that newer versions of Chromium list again.
+_PIECES_OF_TEXT = {"InlineTextBox", "ListMarker", "LineBreak"}
 
 
 @dataclass(frozen=True)
 class WorkedExample:
-    """One question and answer that shows the format: (goal, page lines, action)."""
+    """One question and answer that shows the format."""
 
     goal: str
     page: str
+    """Its lines, with line breaks between."""
     answer: str
 
 
@@ -69,15 +85,18 @@ EXAMPLES: dict[str, WorkedExample] = {
 
 @dataclass(frozen=True)
 class PromptConfig:
-    """What the prompt holds. ``actions``: the part of the action set that is taught (every action is still accepted);
-    ``examples``: names of `EXAMPLES`, each a user and an assistant message before the page; ``page``: show the page's lines;
-    ``free_text``: with the text that belongs to no element; ``url``: show the address."""
+    """What the prompt holds."""
 
     actions: tuple[str, ...] = ("click", "fill", "press", "select_option")
+    """The part of the action set that is taught; every action is still accepted."""
     examples: tuple[str, ...] = ("button",)
+    """Names of `EXAMPLES`: each is a user and an assistant message before the page."""
     page: bool = True
+    """Show the page's lines."""
     free_text: bool = True
+    """With the text that belongs to no element."""
     url: bool = False
+    """Show the page's address."""
 
 
 def system_prompt(config: PromptConfig = PromptConfig()) -> str:
@@ -86,99 +105,149 @@ def system_prompt(config: PromptConfig = PromptConfig()) -> str:
     return "You use a web page. Reply with one action only.\n" + "\n".join(lines)
 
 
-def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[str]:
-    """Reduce BrowserGym's accessibility tree to what a policy needs, one line per element or piece of free text.
+@dataclass(frozen=True)
+class _Node:
+    """One line of the accessibility tree. ``rest``: all that follows the name."""
 
-    The name comes first, quoted as goals quote it, and the bid last: a small policy finds the goal's words and copies what
-    follows them. Containers without a name go, so does text that only repeats the goal, or the name or value of the element
+    role: str
+    bid: str | None
+    name: str
+    rest: str
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is an element that a policy may need: not those that only hold others."""
+        if self.bid is None:
+            return False
+        return self.role not in _CONTAINERS or bool(self.name) or "clickable" in self.rest
+
+    @property
+    def value(self) -> str | None:
+        """What the element holds, such as the text of a field."""
+        match = _VALUE.search(self.rest)
+        return match and _one_line(match[1])
+
+    @property
+    def line(self) -> str:
+        """The element as the policy reads it: name, role, bid and states."""
+        states = [
+            match["flag"] or f"{match['key']}={match['value']}"
+            for match in _STATE.finditer(self.rest)
+            if match["value"] != "''"
+        ]
+        return " ".join([f'"{self.name}"', self.role, str(self.bid), *states])
+
+
+def _nodes(axtree_txt: str) -> Iterator[_Node]:
+    """The nodes of a tree; lines that are none, such as the rest of a name with a break, go."""
+    for line in axtree_txt.splitlines():
+        match = _NODE.match(line) or _NAMELESS_NODE.match(line)
+        if match is None or match["role"] in _PIECES_OF_TEXT:
+            continue
+        name = match.groupdict().get("name") or ""
+        yield _Node(match["role"], match["bid"], _one_line(name), match["rest"] or "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[str]:
+    """Reduce BrowserGym's accessibility tree to what a policy needs.
+
+    One line per element or piece of free text. The name comes first, quoted as goals quote it, and
+    the bid last: a small policy finds the goal's words and copies what follows them. Containers
+    without a name go, so does text that only repeats the goal, or the name or value of the element
     around it.
     """
     lines: list[str] = []
-    last_name = last_value = None
-    flat_goal = " ".join(goal.split())
-    for raw in axtree_txt.splitlines():
-        match = _NODE.match(raw) or _BARE.match(raw)
-        if match is None:
-            continue
-        role, bid, rest = match["role"], match["bid"], match["rest"] or ""
-        name = " ".join((match.groupdict().get("name") or "").split())
-        if role in _HIDDEN:
-            continue
-        if role == "StaticText":
-            if free_text and name and name not in (last_name, last_value) and name not in flat_goal:
-                lines.append(name)
-            continue
-        states = " ".join(m[3] or f"{m[1]}={m[2]}" for m in _STATES.finditer(rest) if m[2] != "''")
-        if bid is None or (role in _CONTAINERS and not name and "clickable" not in rest):
-            continue
-        lines.append(f'"{name}" {role} {bid}' + (f" {states}" if states else ""))
-        value = re.search(r"value=['\"](.*?)['\"]", rest)
-        last_name, last_value = name, value and " ".join(value[1].split())
+    repeated: tuple[str | None, ...] = ()  # name and value of the element before
+    flat_goal = _one_line(goal)
+    for node in _nodes(axtree_txt):
+        if node.role == "StaticText":
+            if free_text and node.name and node.name not in repeated and node.name not in flat_goal:
+                lines.append(node.name)
+        elif node.is_shown:
+            lines.append(node.line)
+            repeated = (node.name, node.value)
     return lines
 
 
-def _message(page: str | None, goal: str | None, *notes: str) -> str:
-    """One user message: notes, the page, and at the end, next to where the answer goes, the goal."""
-    return "\n".join(
-        [
-            *notes,
-            *([] if page is None else ["Page:", page]),
-            *([] if goal is None else [f"Goal: {goal}"]),
-        ]
-    )
+def _user_message(page: Sequence[str] | None, goal: str | None, notes: Sequence[str] = ()) -> str:
+    """One user message: notes, the page, and at the end, next to the answer's place, the goal."""
+    lines = list(notes)
+    if page is not None:
+        lines += ["Page:", "\n".join(page)]
+    if goal is not None:
+        lines.append(f"Goal: {goal}")
+    return "\n".join(lines)
 
 
 def observation_text(
-    observation: Any, config: PromptConfig = PromptConfig(), first: bool = True
+    observation: BrowserObservation, config: PromptConfig = PromptConfig(), first: bool = True
 ) -> str:
-    """The user message for one observation. After the first turn the goal is already in the conversation, so the message
-    holds the page as it is now and, where the last action failed, the reason."""
-    notes = [f"URL: {observation.url}"] if config.url else []
+    """The user message for one observation.
+
+    After the first turn the goal is already in the conversation, so the message holds the page as
+    it is now and, where the last action failed, the reason.
+    """
+    notes = []
+    if config.url:
+        notes.append(f"URL: {observation.url}")
     if not first and observation.error:
         notes.append(f"Error: {observation.error.splitlines()[0][:200]}")
-    page = (
-        "\n".join(page_lines(observation.axtree_txt, observation.goal, config.free_text))
-        if config.page
-        else None
-    )
-    return _message(page, observation.goal if first else None, *notes)
+    page = None
+    if config.page:
+        page = page_lines(observation.axtree_txt, observation.goal, config.free_text)
+    return _user_message(page, observation.goal if first else None, notes)
 
 
-def build_messages(observation: Any, config: PromptConfig = PromptConfig()) -> list[dict[str, str]]:
+def build_messages(
+    observation: BrowserObservation, config: PromptConfig = PromptConfig()
+) -> list[Message]:
     """The conversation before the first answer: system, worked examples, first observation."""
     messages = [{"role": "system", "content": system_prompt(config)}]
     for name in config.examples:
         example = EXAMPLES[name]
-        messages.append({"role": "user", "content": _message(example.page, example.goal)})
+        question = _user_message([example.page], example.goal)
+        messages.append({"role": "user", "content": question})
         messages.append({"role": "assistant", "content": example.answer})
     messages.append({"role": "user", "content": observation_text(observation, config)})
     return messages
 
 
-def prompt_ids(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
+def prompt_ids(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message]) -> list[int]:
     """Token ids of a conversation, ending where the policy's answer starts."""
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    return tokenizer(text, add_special_tokens=False)["input_ids"]
+    text = tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+    return _ids(tokenizer, cast(str, text))
 
 
-def continuation_ids(tokenizer: Any, message: str, ended: bool) -> list[int]:
-    """Token ids that follow the policy's answer: the end of its turn (unless it wrote that itself, ``ended``), the next
-    user message and the start of the next answer.
+def continuation_ids(tokenizer: PreTrainedTokenizerBase, message: str, ended: bool) -> list[int]:
+    """Token ids that follow the policy's answer.
 
-    Only these are appended: encoding the whole conversation anew would change ids that the policy has already produced.
+    They are the end of its turn (unless it wrote that itself, ``ended``), the next user message and
+    the start of the next answer. Only these are appended: encoding the whole conversation anew
+    would change ids that the policy has already produced.
     """
-    mark, slot = "ANSWER-MARK", "MESSAGE-MARK"
-    text = tokenizer.apply_chat_template(
-        [
-            {"role": "user", "content": "."},
-            {"role": "assistant", "content": mark},
-            {"role": "user", "content": slot},
-        ],
-        tokenize=False,
-        add_generation_prompt=True,
-    )
-    tail = text.split(mark, 1)[1]
+    answer_mark, message_mark = "ANSWER-MARK", "MESSAGE-MARK"
+    chat = [
+        {"role": "user", "content": "."},
+        {"role": "assistant", "content": answer_mark},
+        {"role": "user", "content": message_mark},
+    ]
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    after_answer = cast(str, text).split(answer_mark, 1)[1]
     if ended:
-        tail = tail.removeprefix(tokenizer.eos_token)
-    before, after = tail.split(slot, 1)
-    return tokenizer(before + message + after, add_special_tokens=False)["input_ids"]
+        after_answer = after_answer.removeprefix(cast(str, tokenizer.eos_token))
+    before, after = after_answer.split(message_mark, 1)
+    return _ids(tokenizer, before + message + after)
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Token ids of a text that has its special tokens already."""
+    return cast("list[int]", tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def answer_text(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    """The text of an answer, without the tokens that end it."""
+    return cast(str, tokenizer.decode(list(ids), skip_special_tokens=True))

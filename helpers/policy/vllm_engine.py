@@ -1,84 +1,97 @@
-"""Token ids in, token ids and logprobs out: one call for one prompt or two hundred, with vLLM or with transformers.
+"""Sampling with vLLM: an engine in this process, or a server on GPUs of its own."""
 
-Both generators sample from the plain softmax (temperature 1, no top-k, no top-p unless asked), because the logprobs they
-return are what the importance-sampling correction of the trainer divides by.
-"""
+from __future__ import annotations
 
 import os
+import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from helpers.policy.generators import Completion, GenerationError, common_prefix
+from helpers.policy.generators import Completion, GenerationError, Prompt, common_prefix
 from helpers.settings.machine import vllm_problem
+
+if TYPE_CHECKING:
+    # Not installed everywhere, and the type checker passes there as well.
+    from vllm import LLM, RequestOutput, SamplingParams  # pyright: ignore[reportMissingImports]
 
 
 class VLLMGenerator:
-    """Sampling with vLLM: ``llm`` is a standalone_generator engine (`start_vllm`) or the trainer's (``trainer.vllm_generation.llm``)."""
+    """Sampling with an engine: one of `start_vllm`, or the trainer's."""
 
-    def __init__(self, llm: Any):
+    def __init__(self, llm: LLM) -> None:
         self.llm = llm
 
     def generate(
         self, prompts: list[list[int]], max_tokens: int, temperature: float = 1.0, top_k: int = 0
     ) -> list[Completion]:
-        from vllm import SamplingParams
+        """As `helpers.policy.generators.Generator.generate`."""
+        # Seconds to import, and not installed everywhere.
+        from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
 
         if not prompts:
             return []
-        # vLLM reuses a prefix only once it is in its cache, not within one batch: what prompts share is computed first.
-        unique = list(dict.fromkeys(map(tuple, prompts)))
-        shared = common_prefix(unique) if len(unique) > 1 else 0
-        first = SamplingParams(max_tokens=1)
-        for ahead in (
-            [unique[0][:shared]] if shared else [],
-            unique if 2 * len(unique) <= len(prompts) else [],
-        ):
-            if ahead:
-                self.llm.generate(
-                    [{"prompt_token_ids": list(p)} for p in ahead], first, use_tqdm=False
-                )
+        every = [tuple(prompt) for prompt in prompts]
+        self._fill_cache(every, SamplingParams(max_tokens=1))
         sampling = SamplingParams(
             max_tokens=max_tokens, temperature=temperature, top_k=top_k, logprobs=0
         )
-        outputs = self.llm.generate(
-            [{"prompt_token_ids": list(p)} for p in prompts], sampling, use_tqdm=False
-        )
-        return [
-            Completion(
-                list(o.outputs[0].token_ids),
-                [
-                    step[t].logprob
-                    for t, step in zip(o.outputs[0].token_ids, o.outputs[0].logprobs, strict=True)
-                ],
-            )
-            for o in outputs
-        ]
+        return [_completion(output) for output in self._run(every, sampling)]
+
+    def _fill_cache(self, prompts: list[Prompt], one_token: SamplingParams) -> None:
+        """Compute what prompts share before they are read.
+
+        vLLM reuses a prefix only once it is in its cache, not within one batch.
+        """
+        unique = list(dict.fromkeys(prompts))
+        shared = common_prefix(unique) if len(unique) > 1 else 0
+        if shared:
+            self._run([unique[0][:shared]], one_token)
+        if 2 * len(unique) <= len(prompts):
+            self._run(unique, one_token)
+
+    def _run(self, prompts: list[Prompt], sampling: SamplingParams) -> list[RequestOutput]:
+        inputs: list[Any] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        return self.llm.generate(inputs, sampling, use_tqdm=False)
+
+
+def _completion(output: RequestOutput) -> Completion:
+    """The answer in what vLLM returns for one prompt."""
+    answer = output.outputs[0]
+    ids = list(answer.token_ids)
+    steps: list[Any] = list(answer.logprobs or ())  # of each token, by its id
+    logprobs = [step[token].logprob for token, step in zip(ids, steps, strict=True)]
+    return Completion(ids, logprobs)
 
 
 class VLLMServerGenerator:
-    """Sampling with a vLLM server on GPUs of its own, started with ``trl vllm-serve``; ``url``: where it answers."""
+    """Sampling with a vLLM server, started with ``trl vllm-serve``; ``url``: where it answers."""
 
-    def __init__(self, url: str):
-        from trl.generation.vllm_client import VLLMClient
+    def __init__(self, url: str) -> None:
+        from trl.generation.vllm_client import VLLMClient  # seconds to import
 
         self.client = VLLMClient(base_url=url)
 
     def generate(
         self, prompts: list[list[int]], max_tokens: int, temperature: float = 1.0, top_k: int = 0
     ) -> list[Completion]:
-        answer = self.client.generate(
+        """As `helpers.policy.generators.Generator.generate`."""
+        answer: dict[str, Any] = self.client.generate(
             prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k
         )
-        return [
-            Completion(ids, [sampled for sampled, *_ in logprobs])
-            for ids, logprobs in zip(answer["completion_ids"], answer["logprobs"], strict=True)
-        ]
+        completions = []
+        for ids, steps in zip(answer["completion_ids"], answer["logprobs"], strict=True):
+            logprobs = [step[0] for step in steps]  # of the sampled token; others may follow
+            completions.append(Completion(ids, logprobs))
+        return completions
 
 
 class _StdoutWithFileno:
-    """A notebook's stdout with the ``fileno`` that vLLM asks for; what is written still goes to the notebook."""
+    """A notebook's stdout with the ``fileno`` that vLLM asks for.
 
-    def __init__(self, stream: Any):
+    What is written still goes to the notebook.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
@@ -90,55 +103,73 @@ class _StdoutWithFileno:
 
 def prepare_vllm() -> None:
     """Set what vLLM needs before it is imported or started; safe to call twice."""
-    os.environ.setdefault(
-        "VLLM_ENABLE_V1_MULTIPROCESSING", "0"
-    )  # the engine lives in this process, next to the trainer
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GB
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    defaults = {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine lives in this process, by the trainer
+        "VLLM_CPU_KVCACHE_SPACE": "1",  # GB
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "TRL_EXPERIMENTAL_SILENCE": "1",
+        # TRL takes 29500 where it is free at that moment: two runs that start together collide.
+        "MASTER_PORT": str(free_port()),
+    }
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
     try:
         sys.stdout.fileno()
-    except Exception:  # a notebook kernel's stdout has none
+    except Exception:  # a notebook kernel's stdout has none, and raises an error of its own
         sys.stdout = _StdoutWithFileno(sys.stdout)
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def engine_settings() -> dict[str, Any]:
+    """What every vLLM engine of the course is started with.
+
+    On a CPU without compiling, which takes longer than it saves, and with the smallest cache blocks
+    that its attention takes, so that more of a shared prompt is reused.
+    """
+    import torch
+
+    settings: dict[str, Any] = {"use_tqdm_on_load": False}
+    if not torch.cuda.is_available():
+        settings |= {"enforce_eager": True, "block_size": 32}
+    return settings
 
 
 def start_vllm(
     path: str, dtype: str = "float32", max_model_len: int = 2048, gpu_memory: float = 0.3
 ) -> VLLMGenerator:
-    """Start a standalone_generator vLLM engine on a policy's folder or Hub id; takes 10 to 60 s.
+    """Start a vLLM engine outside of a trainer; takes 10 to 60 s.
 
-    Raises `GenerationError` where vLLM is not there or does not start.
+    ``path``: a policy's folder or Hub id. ``gpu_memory``: its share of the GPU's memory. Raises
+    `GenerationError` where vLLM is not there or does not start.
     """
-    if problem := vllm_problem():
+    problem = vllm_problem()
+    if problem:
         raise GenerationError(problem)
     prepare_vllm()
     try:
-        from vllm import LLM
+        # Seconds to import, and `prepare_vllm` goes before.
+        from vllm import LLM  # pyright: ignore[reportMissingImports]
 
-        return VLLMGenerator(
-            LLM(
-                model=path,
-                dtype=dtype,
-                max_model_len=max_model_len,
-                gpu_memory_utilization=gpu_memory,
-                max_num_seqs=64,
-                max_num_batched_tokens=4096,
-                logprobs_mode="processed_logprobs",
-                **engine_settings(),
-            )
+        engine = LLM(
+            model=path,
+            dtype=cast(Any, dtype),  # vLLM lists the names that it takes
+            max_model_len=max_model_len,
+            gpu_memory_utilization=gpu_memory,
+            max_num_seqs=64,
+            max_num_batched_tokens=4096,
+            logprobs_mode="processed_logprobs",
+            **engine_settings(),
         )
     except Exception as error:
         raise GenerationError(
-            f"vLLM did not start ({str(error).splitlines()[0][:160]}): set COURSE_GENERATOR=transformers to "
-            "go on without it."
+            f"vLLM did not start ({str(error).splitlines()[0][:160]}): set "
+            "COURSE_GENERATOR=transformers to go on without it."
         ) from error
-
-
-def engine_settings() -> dict[str, Any]:
-    """What every vLLM engine of the course is started with: on a CPU without compiling, which takes longer than it saves, and
-    with the smallest cache blocks that its attention takes, so that more of a shared prompt is reused."""
-    import torch
-
-    on_cpu = {} if torch.cuda.is_available() else {"enforce_eager": True, "block_size": 32}
-    return {"use_tqdm_on_load": False} | on_cpu
+    return VLLMGenerator(engine)

@@ -1,6 +1,13 @@
-"""The one base class of what the course refuses: each message is one sentence with the next step."""
+"""What the course refuses: one base class, and each message one sentence with the next step."""
 
 
 class CourseError(Exception):
-    """Something the reader can mend. The message names the cause and what to do, and is shown alone,
-    without a traceback, by every command (`helpers.command_line.run`)."""
+    """Something the reader can mend.
+
+    The message names the cause and what to do. Every command shows it alone, without a traceback
+    (`helpers.command_line.run`).
+    """
+
+
+class ProfileError(CourseError, ValueError):
+    """A setting is unknown or cannot be used on this machine."""

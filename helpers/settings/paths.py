@@ -1,7 +1,17 @@
 """Where things are in the repository."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 RECORDINGS = ROOT / "recordings"
+
+
+def runs_folder(name: str = "") -> Path:
+    """Where the run called ``name`` is written: runs/NAME in the repository.
+
+    ``COURSE_RUNS`` puts another folder in the place of runs/. `make test` sets it: what the tests
+    leave behind does not overwrite a policy that somebody trained.
+    """
+    return ROOT / os.environ.get("COURSE_RUNS", "runs") / name

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 
 import numpy
 import pytest
-from openenv.core.env_client import EnvClient, StepResult
 
 from helpers.browser import (
     BrowserObservation,
@@ -18,16 +17,32 @@ from helpers.browser import (
     connect,
     list_tasks,
     start_browser_server,
-)  # isort: skip
+)
 from helpers.browser.chromium import find_chromium
+from helpers.browser.client import Wire
+from helpers.browser.openenv_parts import EnvClient, StepResult
+
+LARGE_TASKS = (
+    "sign-agreement",
+    "social-media-all",
+    "order-food",
+    "scroll-text",
+    "email-inbox",
+    "buy-ticket",
+)
 
 
 def bid_of(observation, role, name=None):
     return next(e.bid for e in observation.elements if e.role == role and name in (None, e.name))
 
 
+def quoted(goal):
+    """The words that the goal puts in quotation marks."""
+    return re.search(r'"(.*?)"', goal)[1]
+
+
 def wanted_button(observation):
-    return bid_of(observation, "button", re.search(r'"(.*?)"', observation.goal)[1])
+    return bid_of(observation, "button", quoted(observation.goal))
 
 
 def same(a, b):
@@ -43,25 +58,15 @@ def test_click_button_is_solved_by_the_button_that_the_goal_names(env, seed):
     start = env.reset("click-button", seed)
     assert (start.done, start.reward, start.ended, start.step) == (False, 0.0, "", 0)
     end = env.step(f"click('{wanted_button(start)}')")
-    assert (end.done, end.reward, end.raw_reward, end.ended, end.step) == (
-        True,
-        1.0,
-        1.0,
-        "solved",
-        1,
-    )
+    assert (end.done, end.ended, end.step) == (True, "solved", 1)
+    assert (end.reward, end.raw_reward) == (1.0, 1.0)
 
 
 def test_a_wrong_click_fails_the_episode(env):
     for seed in range(20):
         start = env.reset("click-button", seed)
-        wrong = [
-            e.bid
-            for e in start.elements
-            if e.role == "button"
-            and e.bid != wanted_button(start)
-            and e.name != re.search(r'"(.*?)"', start.goal)[1]
-        ]
+        wanted = quoted(start.goal)
+        wrong = [e.bid for e in start.elements if e.role == "button" and e.name != wanted]
         if wrong:
             break
     end = env.step(f"click('{wrong[0]}')")
@@ -72,11 +77,12 @@ def test_a_wrong_click_fails_the_episode(env):
 
 def test_text_is_filled_in_and_keys_submit(env):
     start = env.reset("enter-text", 3)
-    text = re.search(r'"(.*?)"', start.goal)[1]
+    text = quoted(start.goal)
     field = bid_of(start, "textbox")
     filled = env.step(f"fill('{field}', '{text}')")
     assert next(e for e in filled.elements if e.bid == field).value == text
-    assert filled.focused_bid == field and f"value='{text}'" in filled.axtree_txt
+    assert filled.focused_bid == field
+    assert f"value='{text}'" in filled.axtree_txt
     end = env.step(f"press('{bid_of(filled, 'button')}', 'Enter')")
     assert (end.reward, end.ended) == (1.0, "solved")
 
@@ -88,7 +94,7 @@ def test_strict_reward_is_not_raw_reward(env):
         if "select nothing" in start.goal.lower():
             continue
         end = env.step(f"click('{bid_of(start, 'button', 'Submit')}')")
-        assert end.done and end.reward == 0.0 and end.ended == "failed"
+        assert (end.done, end.reward, end.ended) == (True, 0.0, "failed")
         if end.raw_reward > 0:
             return
     pytest.fail("no seed with a part of the reward")
@@ -100,7 +106,8 @@ def test_book_flight_loads_and_its_fields_work(env):
     fields = [e.bid for e in start.elements if e.role == "textbox"]
     assert len(fields) == 3
     seen = env.step(f"fill('{fields[0]}', 'AKN')")
-    assert "AKN" in seen.axtree_txt and not seen.error
+    assert "AKN" in seen.axtree_txt
+    assert not seen.error
 
 
 @pytest.mark.parametrize(
@@ -119,12 +126,10 @@ def test_book_flight_loads_and_its_fields_work(env):
 def test_what_is_no_action_is_not_executed(env, action, reason):
     start = env.reset("click-test", 0)
     after = env.step(action)
-    assert (
-        reason in after.error and after.last_action_error and not after.done and after.reward == 0.0
-    )
-    assert same(
-        start, after.model_copy(update={"error": "", "last_action_error": False, "step": 0})
-    )
+    assert reason in after.error
+    assert (after.last_action_error, after.done, after.reward) == (True, False, 0.0)
+    before_it = {"error": "", "last_action_error": False, "step": 0}
+    assert same(start, after.model_copy(update=before_it))
     assert env.step("click('13')").reward == 1.0
 
 
@@ -132,7 +137,9 @@ def test_an_action_that_the_page_refuses_tells_why(env):
     env.reset("click-test", 0)
     assert 'Could not find element with bid "999"' in env.step("click('999')").error
     hidden = env.step("click('2')")  # the <title>
-    assert "not visible" in hidden.error and len(hidden.error) < 300 and not hidden.done
+    assert "not visible" in hidden.error
+    assert len(hidden.error) < 300
+    assert not hidden.done
     # BrowserGym's own limit, not the longer one for a slow machine.
     assert "Timeout 500ms" in env.step("press('13', 'NoSuchKey')").error
 
@@ -147,17 +154,22 @@ def test_the_seed_fixes_the_page(server, env):
     assert env.reset("click-button", 5).axtree_txt != env.reset("click-button", 6).axtree_txt
 
 
+def watch_stock_market(client, pause):
+    client.reset("stock-market", 4)
+    seen = []
+    for _ in range(3):
+        time.sleep(pause)
+        seen.append(client.step("noop(200)"))
+    return seen
+
+
 def test_pages_driven_by_timers_are_deterministic(server, env):
     """The page's clock moves only with actions: a slow policy sees what a fast one sees."""
     with server.client() as other:
-        for client, pause in ((env, 0.0), (other, 0.7)):
-            client.reset("stock-market", 4)
-            client.seen = []
-            for _ in range(3):
-                time.sleep(pause)
-                client.seen.append(client.step("noop(200)"))
-        assert all(map(same, env.seen, other.seen))
-        assert env.seen[0].axtree_txt != env.seen[2].axtree_txt
+        fast = watch_stock_market(env, pause=0.0)
+        slow = watch_stock_market(other, pause=0.7)
+    assert all(same(one, two) for one, two in zip(fast, slow, strict=True))
+    assert fast[0].axtree_txt != fast[2].axtree_txt
 
 
 # ---- pictures ----
@@ -166,13 +178,15 @@ def test_pages_driven_by_timers_are_deterministic(server, env):
 def test_the_box_of_a_bid_contains_its_pixels(env):
     start = env.reset("click-button", 2, screenshot=True)
     picture = numpy.asarray(start.image()).astype(int)
-    assert picture.shape == (214, 332, 3) and start.screenshot.startswith(b"\x89PNG")
-    x, y, width, height = map(round, next(e for e in start.elements if e.role == "button").box)
+    assert picture.shape == (214, 332, 3)
+    assert start.screenshot.startswith(b"\x89PNG")
+    box = next(e for e in start.elements if e.role == "button").box
+    x, y, width, height = [round(number) for number in box]
     button = picture[y : y + height, x : x + width]
-    edge = button[
-        2, 4:-4
-    ]  # inside the border: the grey of a button, which the white page has nowhere else
-    assert (edge.std(axis=0) < 8).all() and 200 < edge.mean() < 250
+    # Inside the border: the grey of a button, which the white page has nowhere else.
+    edge = button[2, 4:-4]
+    assert (edge.std(axis=0) < 8).all()
+    assert 200 < edge.mean() < 250
     outside = picture[y + height // 2, x + width + 2]
     assert outside.min() > 250
     assert env.step("noop()", screenshot=False).screenshot is None
@@ -210,9 +224,8 @@ def test_sessions_run_in_parallel_and_do_not_disturb_each_other(server):
 
 
 def test_a_closed_client_gives_its_session_back():
-    with start_browser_server(
-        workers=1
-    ) as server:  # its own: no other test's session is on its way out here
+    # A server of its own: no other test's session is on its way out here.
+    with start_browser_server(workers=1) as server:
         assert server.stats()["sessions"] == 0
         client = server.client()
         client.reset("click-test", 0)
@@ -227,10 +240,7 @@ def test_a_closed_client_gives_its_session_back():
 
 def test_an_outcome_without_a_look_at_the_page(env):
     before = env.reset("click-button", 5)
-    answer = next(
-        e.bid for e in before.elements if e.role == "button" and f'"{e.name}"' in before.goal
-    )
-    after = env.step(f"click('{answer}')", observe=False)
+    after = env.step(f"click('{wanted_button(before)}')", observe=False)
     assert (after.done, after.reward, after.ended) == (True, 1.0, "solved")
     assert after.axtree_txt == before.axtree_txt
 
@@ -256,23 +266,18 @@ def test_an_upstream_client_can_talk_to_our_server(server):
         base_url=server.url, headers={"Authorization": f"Bearer {server.token}"}
     ).sync() as client:
         seen = client.reset(seed=1, task_name="click-test", screenshot="pixels").observation
-        assert (
-            seen["goal"] == "Click the button."
-            and "button 'Click Me!'" in seen["axtree_txt"] == seen["text"]
-        )
-        assert (
-            numpy.asarray(seen["screenshot"]).shape == (214, 332, 3)
-            and seen["last_action_error"] is False
-        )
+        assert seen["goal"] == "Click the button."
+        assert "button 'Click Me!'" in seen["axtree_txt"]
+        assert seen["axtree_txt"] == seen["text"]
+        assert numpy.asarray(seen["screenshot"]).shape == (214, 332, 3)
+        assert seen["last_action_error"] is False
         assert client.state()["task_name"] == "click-test"
         result = client.step("click('13')")
         assert (result.reward, result.done) == (1.0, True)
 
 
 def test_our_client_reads_an_upstream_answer():
-    from helpers.browser.client import _Wire
-
-    result = _Wire(base_url="http://localhost:1")._parse_result(
+    result = Wire(base_url="http://localhost:1")._parse_result(
         {
             "reward": 1.0,
             "done": True,
@@ -295,7 +300,8 @@ def test_our_client_reads_an_upstream_answer():
         }
     )
     seen = result.observation
-    assert seen.error == "ValueError: no" and seen.image().getpixel((0, 0)) == (255, 0, 0)
+    assert seen.error == "ValueError: no"
+    assert seen.image().getpixel((0, 0)) == (255, 0, 0)
     assert (seen.reward, seen.raw_reward, seen.ended) == (0.0, 0.4, "failed")
     assert [(e.bid, e.role, e.name, e.focused) for e in seen.elements] == [
         ("13", "button", "Click Me!", True)
@@ -304,13 +310,15 @@ def test_our_client_reads_an_upstream_answer():
 
 @contextmanager
 def counted(port):
-    """An address that leads to ``port``, and a list that grows by the size of every piece that comes back."""
-    listener, sizes = socket.create_server(("127.0.0.1", 0)), []
+    """An address that leads to ``port``, and a list that grows by the size of every piece that
+    comes back."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    sizes = []
 
-    def pump(source, target, note):
+    def pump(source, target, noted):
         with suppress(OSError):
             while piece := source.recv(65_536):
-                note(len(piece))
+                noted.append(len(piece))
                 target.sendall(piece)
 
     def serve():
@@ -318,8 +326,8 @@ def counted(port):
             while True:
                 near, _ = listener.accept()
                 far = socket.create_connection(("127.0.0.1", port))
-                for pair in ((near, far, lambda size: None), (far, near, sizes.append)):
-                    threading.Thread(target=pump, args=pair, daemon=True).start()
+                for ends in ((near, far, []), (far, near, sizes)):
+                    threading.Thread(target=pump, args=ends, daemon=True).start()
 
     threading.Thread(target=serve, daemon=True).start()
     try:
@@ -329,19 +337,11 @@ def counted(port):
 
 
 def test_observations_are_small_on_the_wire(server):
-    """Also those of the tasks with the longest texts and the largest pictures: the socket compresses what it sends."""
-    with (
-        counted(int(server.url.rpartition(":")[2])) as (url, sizes),
-        connect(url, token=server.token) as client,
-    ):
-        for task in (
-            "sign-agreement",
-            "social-media-all",
-            "order-food",
-            "scroll-text",
-            "email-inbox",
-            "buy-ticket",
-        ):
+    """Also those of the tasks with the longest texts and the largest pictures: the socket compresses
+    what it sends."""
+    port = int(server.url.rpartition(":")[2])
+    with counted(port) as (url, sizes), connect(url, token=server.token) as client:
+        for task in LARGE_TASKS:
             for picture, limit in ((False, 8_000), (True, 20_000)):
                 sizes.clear()
                 seen = client.reset(task, 0, screenshot=picture)
@@ -363,7 +363,8 @@ def test_unknown_task(env):
     ):
         env.reset("click-buton", 0)
     assert env.reset("click-test", 0).goal  # the session is still good
-    assert "book-flight" in list_tasks() and len(list_tasks()) > 100
+    assert "book-flight" in list_tasks()
+    assert len(list_tasks()) > 100
 
 
 def test_no_episode(env):

@@ -1,4 +1,5 @@
-"""What the prompt teaches exists: every action is executed by a real browser, and the page shows that it was."""
+"""What the prompt teaches exists: every action is executed by a real browser, and the page shows that
+it was."""
 
 import pytest
 
@@ -139,26 +140,40 @@ def test_an_action_outside_the_set_is_not_executed(env):
         "__import__('os').system('true')",
     ):
         after = env.step(answer)
-        assert after.last_action_error and after.error == parse_action(answer).reason
+        assert after.last_action_error
+        assert after.error == parse_action(answer).reason
         assert (after.axtree_txt, after.done, after.reward) == (before.axtree_txt, False, 0.0)
 
 
+def two_buttons(seen):
+    """The wanted one and the other."""
+    one, two = [element for element in seen.elements if element.role == "button"]
+    return one, two
+
+
 def middle_is_under(one, other):
-    (x, y, w, h), (left, top, width, height) = one.box, other.box
-    return left < x + w / 2 < left + width and top < y + h / 2 < top + height
+    x, y, width, height = one.box
+    left, top, other_width, other_height = other.box
+    middle_x = x + width / 2
+    middle_y = y + height / 2
+    return left < middle_x < left + other_width and top < middle_y < top + other_height
 
 
 def test_a_button_under_another_is_refused_with_the_reason_and_the_page_goes_on(env):
-    """What lies on top takes the click in a real browser too; nobody may be paid or punished for guessing where."""
-    found = {}
+    """What lies on top takes the click in a real browser too; nobody may be paid or punished for
+    guessing where."""
+    covered = free = None
     for seed in range(60):
-        one, two = (e for e in env.reset("click-test-2", seed).elements if e.role == "button")
-        found[middle_is_under(one, two)] = seed  # whether the wanted one lies under the other
-        if len(found) == 2:
+        if middle_is_under(*two_buttons(env.reset("click-test-2", seed))):
+            covered = seed
+        else:
+            free = seed
+        if covered is not None and free is not None:
             break
-    one, two = (e for e in env.reset("click-test-2", found[True]).elements if e.role == "button")
+    one, two = two_buttons(env.reset("click-test-2", covered))
     refused = env.step(format_action("click", one.bid))
-    assert "intercepts pointer events" in refused.error and not refused.done
+    assert "intercepts pointer events" in refused.error
+    assert not refused.done
     assert env.step(format_action("click", two.bid)).ended == "failed"
-    one = next(e for e in env.reset("click-test-2", found[False]).elements if e.role == "button")
+    one, _ = two_buttons(env.reset("click-test-2", free))
     assert env.step(format_action("click", one.bid)).ended == "solved"

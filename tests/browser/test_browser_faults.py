@@ -1,4 +1,5 @@
-"""What an action, a page or a crash can break: nothing but its own episode, which says so and earns no reward."""
+"""What an action, a page or a crash can break: nothing but its own episode, which says so and earns
+no reward."""
 
 import os
 import signal
@@ -17,14 +18,14 @@ from urllib.error import HTTPError
 import psutil
 import pytest
 
-from benchmarks import faults
+from benchmarks import faults, hostile_strings
 from benchmarks.faults import chromium_mains
 from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser import pool as pools
 from helpers.browser.actions import ACTIONS, parse_action
 from helpers.browser.pool import InfrastructureError, WorkerPool
 from helpers.browser.processes import descendants
-from helpers.browser.server import _Pages
+from helpers.browser.task_pages import TaskPages
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play_agent
 from helpers.evaluation.agents import text_match_agent
@@ -48,49 +49,41 @@ def test_killed_chromium_is_no_reward(server, env):
     for process in chromium_mains(server):
         process.kill()
     end = env.step("click('13')")
-    assert (
-        end.ended == "infrastructure_error"
-        and end.reward is None
-        and end.done
-        and end.infrastructure_error
-    )
+    assert (end.ended, end.reward, end.done) == ("infrastructure_error", None, True)
+    assert end.infrastructure_error
     assert solves(env)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_stops_is_no_reward_and_disturbs_no_other(server, how):
-    with (
-        server.client() as one,
-        server.client() as other,
-    ):  # on different workers: the one with the fewest sessions is taken
-        before = [w["sessions"] for w in server.stats()["workers"]]
+    # On different workers: the one with the fewest sessions is taken.
+    with server.client() as one, server.client() as other:
+        before = {worker["pid"]: worker["sessions"] for worker in server.stats()["workers"]}
         one.reset("click-test", 0)
-        mine = next(
-            w["pid"]
-            for w, was in zip(server.stats()["workers"], before, strict=True)
-            if w["sessions"] > was
-        )
+        after = {worker["pid"]: worker["sessions"] for worker in server.stats()["workers"]}
+        [mine] = [pid for pid in after if after[pid] > before[pid]]
         other.reset("click-test", 0)
         os.kill(mine, how)
         assert other.step("click('13')").reward == 1.0
         end = one.step("click('13')")
         assert (end.ended, end.reward) == ("infrastructure_error", None)
-        assert solves(one) and solves(other)
+        assert solves(one)
+        assert solves(other)
         stats = server.stats()
-        assert (
-            0
-            < stats["infrastructure_errors"]
-            == round(stats["infrastructure_rate"] * stats["episodes"])
-        )
+        lost = stats["infrastructure_errors"]
+        assert lost > 0
+        assert lost == round(stats["infrastructure_rate"] * stats["episodes"])
 
 
 def test_a_worker_that_died_between_two_episodes_costs_none(server):
     with server.client() as one, server.client() as other:
-        assert solves(one) and solves(other)
+        assert solves(one)
+        assert solves(other)
         for worker in server.stats()["workers"]:
             os.kill(worker["pid"], signal.SIGKILL)
         lost = server.stats()["infrastructure_errors"]
-        assert solves(one) and solves(other)
+        assert solves(one)
+        assert solves(other)
         assert server.stats()["infrastructure_errors"] == lost
 
 
@@ -107,13 +100,14 @@ def test_a_killed_server_is_started_again_and_costs_only_the_running_episodes():
             return text_match_agent(seen, turn)
 
         url = server.url
-        episodes = play_agent(
-            pull_the_plug, [EpisodeSpec("click-button", seed) for seed in range(12)], clients
-        )
-        lost = [e for e in episodes if e.reward is None]
-        assert 1 <= len(lost) <= 3 and all(e.ended == "infrastructure_error" for e in lost)
-        assert all(e.reward == 1.0 for e in episodes if e not in lost)
-        assert server.url == url and gone(old)
+        specs = [EpisodeSpec("click-button", seed) for seed in range(12)]
+        episodes = play_agent(pull_the_plug, specs, clients)
+        lost = [episode for episode in episodes if episode.reward is None]
+        assert 1 <= len(lost) <= 3
+        assert {episode.ended for episode in lost} == {"infrastructure_error"}
+        assert {episode.reward for episode in episodes if episode not in lost} == {1.0}
+        assert server.url == url
+        assert gone(old)
 
 
 def test_nothing_is_left_after_close():
@@ -125,17 +119,23 @@ def test_nothing_is_left_after_close():
     directory = server._directory
     server.close()
     server.close()
-    assert gone(processes) and not directory.exists()
+    assert gone(processes)
+    assert not directory.exists()
     with pytest.raises(BrowserServerError, match="start_browser_server"):
         client.reset("click-test", 0)
 
 
+NOTEBOOK = """
+import time
+from helpers.browser import start_browser_server
+server = start_browser_server(workers=1)
+print(server._process.pid, flush=True)
+time.sleep(600)
+"""
+
+
 def test_nothing_is_left_when_the_notebook_is_killed():
-    code = (
-        "from helpers.browser import start_browser_server\nimport time\ns = start_browser_server(workers=1)\n"
-        "print(s._process.pid, flush=True)\ntime.sleep(600)"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
+    parent = subprocess.Popen([sys.executable, "-c", NOTEBOOK], stdout=subprocess.PIPE, cwd=ROOT)
     server = psutil.Process(int(parent.stdout.readline()))
     processes = descendants(server.pid)
     assert len(processes) > 4
@@ -143,7 +143,8 @@ def test_nothing_is_left_when_the_notebook_is_killed():
     assert directory.exists()
     parent.kill()
     parent.wait()
-    assert gone(processes) and not directory.exists()
+    assert gone(processes)
+    assert not directory.exists()
 
 
 def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch):
@@ -151,7 +152,8 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     with start_browser_server(workers=1, timeout=120) as server, server.client() as client:
         assert solves(client)
-        # Where /dev/shm is as small as a container's 64 MB, pages would crash: Chromium is told not to use it.
+        # Where /dev/shm is as small as a container's 64 MB, pages would crash: Chromium is told not
+        # to use it.
         assert "--disable-dev-shm-usage" in chromium_mains(server)[0].cmdline()
 
 
@@ -160,9 +162,14 @@ def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch):
 
 @pytest.fixture
 def misbehaving():
-    """A function that starts a worker whose click-test page runs a script of ours; it returns reset and step."""
+    """A function that starts a worker whose click-test page runs a script of ours; it returns reset
+    and step."""
     with ExitStack() as stack:
-        yield lambda script: stack.enter_context(faults.misbehaving(script))
+
+        def start(script):
+            return stack.enter_context(faults.misbehaving(script))
+
+        yield start
 
 
 def test_a_page_in_an_endless_loop_ends_its_episode_and_the_worker_comes_back(misbehaving):
@@ -176,17 +183,18 @@ def test_a_page_in_an_endless_loop_ends_its_episode_and_the_worker_comes_back(mi
 def test_a_session_that_waits_holds_up_no_other_of_its_worker():
     go_on = threading.Event()
 
-    class Pages(_Pages):
+    class Pages(TaskPages):
         def do_GET(self):
             if self.path.endswith("/click-dialog.html"):
                 go_on.wait(6)
             super().do_GET()
 
     with faults.worker_on(Pages) as call, ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(call, "reset", 1, "click-dialog", 0, ())
-        call("reset", 2, "click-test", 0, ())
-        solved = call("step", 2, f"click('{faults.BUTTON}')", ())
-        assert solved["reward"] == 1.0 and not waiting.done()
+        waiting = thread.submit(call, "reset", 1, "click-dialog", 0)
+        call("reset", 2, "click-test", 0)
+        solved = call("step", 2, f"click('{hostile_strings.BUTTON}')")
+        assert solved["reward"] == 1.0
+        assert not waiting.done()
         go_on.set()
         assert waiting.result()["goal"]
 
@@ -195,7 +203,8 @@ def test_a_session_that_waits_holds_up_no_other_of_its_worker():
     "dialog", ["alert('a')", "confirm('a')", "prompt('a')", "onbeforeunload = () => 'stay'"]
 )
 def test_a_dialog_blocks_nothing(misbehaving, dialog):
-    # After the page's own handler: a dialog between press and release may swallow the click, as it may for a person.
+    # After the page's own handler: a dialog between press and release may swallow the click, as it
+    # may for a person.
     reset, step = misbehaving(f"document.addEventListener('click', () => {{ {dialog} }})")
     assert reset()["goal"]
     assert step()["reward"] == 1.0
@@ -209,48 +218,57 @@ def test_a_dialog_blocks_nothing(misbehaving, dialog):
 def test_a_page_that_goes_elsewhere_ends_its_episode_without_reward(misbehaving, away):
     reset, step = misbehaving(f"document.addEventListener('mousedown', () => {{ {away} }})")
     reset()
-    try:
-        seen = step()
-        seen = seen if seen["done"] else step("noop(500)")
-        assert (seen["done"], seen["ended"], seen["reward"]) == (True, "left_page", 0.0)
-    except InfrastructureError:
-        pass
+    seen = step()
+    assert (seen["done"], seen["ended"], seen["reward"]) == (True, "left_page", 0.0)
     assert reset("click-dialog")["goal"]
+
+
+CALL_EVERYWHERE = """
+window.onmousedown = () => {
+    for (const host of ['127.0.0.1', 'localhost', '[::1]', '2130706433']) {
+        const url = '//' + host + ':PORT/';
+        fetch('http:' + url, {mode: 'no-cors'}).catch(() => 0);
+        new Image().src = 'http:' + url;
+        navigator.sendBeacon('http:' + url, 'x');
+        try { new WebSocket('ws:' + url); } catch (e) {}
+        const frame = document.createElement('iframe');
+        frame.src = 'http:' + url;
+        document.body.append(frame);
+        const link = document.createElement('link');
+        link.rel = 'preconnect';
+        link.href = 'http:' + url;
+        document.head.append(link);
+    }
+    const peer = new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1:DATAGRAMS'}]});
+    peer.createDataChannel('x');
+    peer.createOffer().then(offer => peer.setLocalDescription(offer));
+}
+"""
 
 
 def test_a_page_reaches_nothing_but_the_task_pages(misbehaving):
     heard = []
-    tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    tcp = socket.socket()
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for listener in (tcp, udp):
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(0.1)
     tcp.listen()
-    port, datagrams = tcp.getsockname()[1], udp.getsockname()[1]
+    port = tcp.getsockname()[1]
+    datagrams = udp.getsockname()[1]
     stop = threading.Event()
 
     def listen():
         while not stop.is_set():
-            for receive in (tcp.accept, lambda: udp.recvfrom(100)):
-                with suppress(TimeoutError):
-                    heard.append(receive())
+            with suppress(TimeoutError):
+                heard.append(tcp.accept())
+            with suppress(TimeoutError):
+                heard.append(udp.recvfrom(100))
 
     thread = threading.Thread(target=listen)
     thread.start()
-    reset, step = misbehaving(f"""
-        window.onmousedown = () => {{
-            for (const host of ['127.0.0.1', 'localhost', '[::1]', '2130706433']) {{
-                const url = '//' + host + ':{port}/';
-                fetch('http:' + url, {{mode: 'no-cors'}}).catch(() => 0);
-                new Image().src = 'http:' + url;
-                navigator.sendBeacon('http:' + url, 'x');
-                try {{ new WebSocket('ws:' + url); }} catch (e) {{}}
-                const frame = document.createElement('iframe'); frame.src = 'http:' + url; document.body.append(frame);
-                const link = document.createElement('link'); link.rel = 'preconnect'; link.href = 'http:' + url;
-                document.head.append(link);
-            }}
-            const peer = new RTCPeerConnection({{iceServers: [{{urls: 'stun:127.0.0.1:{datagrams}'}}]}});
-            peer.createDataChannel('x'); peer.createOffer().then(offer => peer.setLocalDescription(offer));
-        }}""")
+    script = CALL_EVERYWHERE.replace("PORT", str(port)).replace("DATAGRAMS", str(datagrams))
+    reset, step = misbehaving(script)
     reset()
     step("hover('13')")
     step()
@@ -272,32 +290,37 @@ def test_a_page_reaches_nothing_but_the_task_pages(misbehaving):
 
 @pytest.fixture(scope="module")
 def strings():
-    return faults.fuzzed(10_000)
+    return hostile_strings.fuzzed(10_000)
 
 
 def test_no_string_breaks_the_parser_and_what_it_accepts_is_an_action(strings):
-    accepted = [parsed for parsed in (parse_action(text) for _, text in strings) if parsed.ok]
-    assert len({kind for kind, _ in strings}) == 12 and 100 < len(accepted) < 2_000
+    parsed_strings = [parse_action(text) for _, text in strings]
+    accepted = [parsed for parsed in parsed_strings if parsed.ok]
+    assert len({kind for kind, _ in strings}) == 12
+    assert 100 < len(accepted) < 2_000
     for parsed in accepted:
-        assert parsed.name in ACTIONS and parse_action(parsed.action) == parsed
+        assert parsed.name in ACTIONS
+        assert parse_action(parsed.action) == parsed
         # What BrowserGym's functions get are plain literals.
-        assert all(
-            type(value) in (str, int, float) or all(type(v) is str for v in value)
-            for value in parsed.args
-        )
+        for value in parsed.args:
+            if type(value) is list:
+                assert {type(item) for item in value} == {str}
+            else:
+                assert type(value) in (str, int, float)
 
 
 def test_no_string_runs_code_or_earns_a_reward_without_the_click(env, strings):
-    """What the server executes it has parsed itself: only an action on the one right button may be paid."""
+    """What the server executes it has parsed itself: only an action on the one right button may be
+    paid."""
     env.reset("click-test", 0)
     for _, text in strings[:1_500]:
         seen = env.step(text, observe=False)
         assert seen.ended in ("", "solved"), (text[:80], seen)
-        assert seen.reward == 0.0 or faults.solves_click_test(text), text[:80]
+        assert seen.reward == 0.0 or hostile_strings.solves_click_test(text), text[:80]
         assert seen.url.startswith("http://miniwob.localhost/miniwob/click-test.html"), text[:80]
         if seen.done:
             env.reset("click-test", 0)
-    assert not Path(faults.MARK).exists()
+    assert not Path(hostile_strings.MARK).exists()
     assert solves(env)
 
 
@@ -313,13 +336,10 @@ def test_an_episode_has_an_end_even_for_who_only_waits(env):
 # ---- who may come in ----
 
 
-def status_of(request):
+def status_of(url, headers):
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        return (
-            urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            .open(request, timeout=10)
-            .status
-        )
+        return direct.open(urllib.request.Request(url, headers=headers), timeout=10).status
     except HTTPError as error:
         return error.code
 
@@ -332,19 +352,11 @@ def test_only_who_knows_the_token_comes_in_and_no_web_page(server):
     with connect(url=server.url, token=server.token) as client:
         assert client.reset("click-test", 0).goal
     known = {"Authorization": f"Bearer {server.token}"}
-    assert status_of(urllib.request.Request(server.url + "/stats")) == 403
-    assert status_of(urllib.request.Request(server.url + "/stats", headers=known)) == 200
-    assert (
-        status_of(
-            urllib.request.Request(
-                server.url + "/stats", headers=known | {"Origin": "http://evil.example"}
-            )
-        )
-        == 403
-    )
-    assert server.token not in " ".join(
-        server._process.args if isinstance(server._process.args, list) else []
-    )
+    from_a_page = known | {"Origin": "http://evil.example"}
+    assert status_of(server.url + "/stats", {}) == 403
+    assert status_of(server.url + "/stats", known) == 200
+    assert status_of(server.url + "/stats", from_a_page) == 403
+    assert server.token not in " ".join(server._process.args)
 
 
 def test_another_address_needs_a_token_of_ones_own():
@@ -357,36 +369,42 @@ def test_one_more_session_than_there_are_waits_for_its_turn():
         first, second = server.clients(2)
         first.reset("click-test", 0)
         got = []
-        waiting = threading.Thread(target=lambda: got.append(second.reset("click-test", 1)))
+
+        def wait_for_a_place():
+            got.append(second.reset("click-test", 1))
+
+        waiting = threading.Thread(target=wait_for_a_place)
         waiting.start()
         waiting.join(1.5)
-        assert waiting.is_alive() and not got
+        assert waiting.is_alive()
+        assert not got
         first.close()
         waiting.join(20)
-        assert got and got[0].goal
-        with pytest.raises(
-            BrowserServerError, match="close a client, or start the server with more sessions"
-        ):
-            server.clients(2)[-1].reset("click-test", 0)
+        assert got[0].goal
+        one_too_many = server.clients(2)[-1]
+        full = "close a client, or start the server with more sessions"
+        with pytest.raises(BrowserServerError, match=full):
+            one_too_many.reset("click-test", 0)
 
 
 def test_the_queue_ends_in_one_sentence(monkeypatch):
-    monkeypatch.setattr(pools, "QUEUE", 0.2)
+    monkeypatch.setattr(pools, "QUEUE_SECONDS", 0.2)
     pool = WorkerPool(0, 1, 0, "")
     pool.workers = [SimpleNamespace(sessions=1)]
     with pytest.raises(RuntimeError, match="All 1 browser sessions are taken"):
-        pool.place()
+        pool.take_place()
 
 
 def test_the_system_asks_after_clients_that_fell_silent(server, env):
-    """Keep-alive probes start after 20 s: /proc shows the timer (2) of the connection and when it runs out."""
+    """Keep-alive probes start after 20 s: /proc shows the timer (2) of the connection and when it
+    runs out, in hundredths of a second."""
     port = int(server.url.rsplit(":", 1)[1])
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    timers = [
-        fields[5].split(":")
-        for fields in lines
-        if int(fields[1].split(":")[1], 16) == port and fields[3] == "01"
-    ]
-    assert timers and all(
-        kind == "02" and int(when, 16) <= 2_100 for kind, when in timers
-    )  # in hundredths of a second
+    timers = []
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, _, timer, *_ = line.split()
+        if int(local.split(":")[1], 16) == port and state == "01":
+            timers.append(timer.split(":"))
+    assert timers
+    for kind, when in timers:
+        assert kind == "02"
+        assert int(when, 16) <= 2_100

@@ -1,4 +1,5 @@
-"""Servers that speak upstream's dialect, old and new, reached by their URL: our client plays on them."""
+"""Servers that speak upstream's dialect, old and new, reached by their URL: our client plays on
+them."""
 
 import threading
 import time
@@ -8,15 +9,15 @@ import numpy
 import pytest
 import uvicorn
 
-from helpers.browser.models import BrowserServerError  # isort: skip
-from openenv.core.env_server import Action, Environment, Observation, State, create_app
-
-from helpers.browser import connect
+from helpers.browser import BrowserServerError, connect
+from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play_agent
 from helpers.evaluation.agents import text_match_agent
 
-TREE = "RootWebArea 'Click Button Task'\n\t[13] button 'no', clickable\n\t[14] button 'ok', clickable, focused"
+TREE = """RootWebArea 'Click Button Task'
+\t[13] button 'no', clickable
+\t[14] button 'ok', clickable, focused"""
 RED = (255, 0, 0)
 
 
@@ -38,24 +39,24 @@ class UpstreamObservation(Observation):
 
 
 class Upstream(Environment):
-    """One page with two buttons, told as upstream tells it: pictures as nested lists, no task, no step, no seed, the reward of a
-    page that is not solved 0; ``modern``: the action's error and the page's own record in the metadata."""
+    """One page with two buttons, told as upstream tells it: pictures as nested lists, no task, no
+    step, no seed, the reward of a page that is not solved 0. ``modern``: with the action's error and
+    the page's own record in the metadata."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
     def __init__(self, modern: bool):
         super().__init__()
-        self.modern, self.steps = modern, 0
+        self.modern = modern
+        self.steps = 0
 
     def look(self, reward=0.0, done=False, error=""):
-        metadata = (
-            {
+        metadata = {}
+        if self.modern:
+            metadata = {
                 "browsergym_obs": {"last_action_error": error, "focused_element_bid": "14"},
                 "browsergym_info": {"task_info": {"RAW_REWARD_GLOBAL": reward}},
             }
-            if self.modern
-            else {}
-        )
         picture = numpy.zeros((210, 160, 3), numpy.uint8)
         picture[:] = RED
         return UpstreamObservation(
@@ -110,16 +111,14 @@ def test_an_episode_on_an_upstream_server(modern):
     with serving(modern) as url, connect(url) as env:
         seen = env.reset("click-button", seed=3)
         assert (seen.task, seen.seed, seen.step, seen.done) == ("click-button", 3, 0, False)
-        assert seen.image().size == (160, 210) and seen.image().getpixel((0, 0)) == RED
-        assert [(e.bid, e.name) for e in seen.elements if e.role == "button"] == [
-            ("13", "no"),
-            ("14", "ok"),
-        ]
+        assert seen.image().size == (160, 210)
+        assert seen.image().getpixel((0, 0)) == RED
+        buttons = [(e.bid, e.name) for e in seen.elements if e.role == "button"]
+        assert buttons == [("13", "no"), ("14", "ok")]
         failed = env.step("click('99')")
-        assert failed.step == 1 and failed.last_action_error
-        assert failed.error == (
-            "ValueError: Could not find element with bid '99'" if modern else ""
-        )
+        assert (failed.step, failed.last_action_error) == (1, True)
+        why = "ValueError: Could not find element with bid '99'" if modern else ""
+        assert failed.error == why
         solved = env.step("click('14')")
         assert (solved.reward, solved.done, solved.ended) == (1.0, True, "solved")
 
@@ -135,9 +134,8 @@ def test_part_of_a_reward_is_no_success_where_the_server_tells_it():
 def test_many_sessions_on_an_upstream_server():
     with serving(True) as url:
         clients = [connect(url) for _ in range(3)]
-        episodes = play_agent(
-            text_match_agent, [EpisodeSpec("click-button", seed) for seed in range(9)], clients
-        )
+        specs = [EpisodeSpec("click-button", seed) for seed in range(9)]
+        episodes = play_agent(text_match_agent, specs, clients)
         assert [e.reward for e in episodes] == [1.0] * 9
         fourth = connect(url)
         fourth.reset("click-button", 0)

@@ -1,13 +1,16 @@
-"""The notebooks' set-up cells under Colab's conditions, as far as they can be had without it and without a network.
+"""The notebooks' set-up cells under Colab's conditions, as far as these can be had without it and
+without a network.
 
-Emulated: an IPython kernel that runs already, in a working directory outside the repository; ``google.colab`` imported in it; a
-stdout without ``fileno``; chromium and chromium-browser on the PATH as Ubuntu's snap stubs; no Docker; none of the course's
-variables. ``git clone`` is real, from a repository on this disk. The set-up script is recorded: the packages are those of this
-environment, and the browser "installed" where Playwright puts its own is the one that the tests use. The folder /content is
-one of the test's, its path replaced in the cell.
+Emulated: an IPython kernel that runs already, in a working directory outside the repository;
+``google.colab`` imported in it; a stdout without ``fileno``; chromium and chromium-browser on the
+PATH as Ubuntu's snap stubs; no Docker; none of the course's variables. ``git clone`` is real, from
+a repository on this disk. The set-up script is recorded: the packages are those of this
+environment, and the browser "installed" where Playwright puts its own is the one that the tests
+use. The folder /content is one of the test's, its path replaced in the cell.
 
-Not emulated, and so not tested: Colab's image (its Ubuntu, its Python, packages that are loaded before the cell runs), the
-downloads, vLLM on its GPU, a runtime that is cut off, and widgets in its front end.
+Not emulated, and so not tested: Colab's image (its Ubuntu, its Python, packages that are loaded
+before the cell runs), the downloads, vLLM on its GPU, a runtime that is cut off, and widgets in its
+front end.
 """
 
 import json
@@ -59,17 +62,14 @@ type(sys.stdout).fileno = no_fileno
 
 
 def setup_cells():
-    """{name: source} of the first code cell of each notebook; cells that differ by the notebook's number only count once."""
+    """{notebook: source} of the first code cell of each; cells that differ by the notebook's number
+    only count once."""
     found = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        source = next(
-            cell.source
-            for cell in nbformat.read(path, as_version=4).cells
-            if cell.cell_type == "code"
-        )
-        found.setdefault(
-            re.sub(r'setup\("\d\d", minutes=\d+\)', "setup", source), (path.stem, source)
-        )
+        cells = nbformat.read(path, as_version=4).cells
+        source = next(cell.source for cell in cells if cell.cell_type == "code")
+        without_number = re.sub(r'setup\("\d\d", minutes=\d+\)', "setup", source)
+        found.setdefault(without_number, (path.stem, source))
     return dict(found.values())
 
 
@@ -80,19 +80,13 @@ CELLS = setup_cells()
 def origin(tmp_path_factory):
     """What the set-up needs of this repository, as a git repository."""
     folder = tmp_path_factory.mktemp("origin")
+    skip = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for name in ("helpers", "notebooks", "scripts"):
-        shutil.copytree(
-            ROOT / name,
-            folder / name,
-            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
-        )
+        shutil.copytree(ROOT / name, folder / name, ignore=skip)
     for path in [*ROOT.glob("requirements*.txt"), ROOT / "constraints.txt"]:
         shutil.copy(path, folder)
-    for command in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-q", "-m", "x"],
-    ):
+    author = ["-c", "user.name=x", "-c", "user.email=x@y.z"]
+    for command in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "x"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
     return folder
 
@@ -102,14 +96,13 @@ def executable(path, text):
     path.chmod(0o755)
 
 
-@pytest.fixture(scope="module", params=CELLS)
-def colab(request, origin, tmp_path_factory):
-    """A kernel as on Colab; ``run`` executes code in it and returns what it prints, ``asked`` lists the commands so far."""
+def a_machine_like_colab(top):
+    """Fill a folder with /content, a home, a PATH with snap stubs, google.colab and a browser;
+    returns where Playwright would look for its own."""
     from playwright.sync_api import sync_playwright
 
     from helpers.browser.chromium import find_chromium
 
-    top = tmp_path_factory.mktemp("colab")
     for name in ("content", "home", "bin", "packages/google/colab"):
         (top / name).mkdir(parents=True)
     (top / "packages" / "google" / "colab" / "__init__.py").touch()
@@ -117,13 +110,34 @@ def colab(request, origin, tmp_path_factory):
         (top / "bin" / name).symlink_to(shutil.which(name))
     for name in ("chromium", "chromium-browser"):
         executable(top / "bin" / name, SNAP)
-    executable(
-        top / "browser", f'#!/bin/sh\nPATH={os.environ["PATH"]} exec {find_chromium()} "$@"\n'
-    )
+    path = os.environ["PATH"]
+    executable(top / "browser", f'#!/bin/sh\nPATH={path} exec {find_chromium()} "$@"\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(top / "builds"))
         with sync_playwright() as playwright:
-            build = playwright.chromium.executable_path  # where Playwright itself would look
+            return playwright.chromium.executable_path
+
+
+def run_in(client, code):
+    """Execute code in a kernel; returns what it prints, and fails where it raises."""
+    said = []
+
+    def listen(message):
+        if message["msg_type"] == "stream":
+            said.append(message["content"]["text"])
+
+    reply = client.execute_interactive(code, timeout=300, allow_stdin=False, output_hook=listen)
+    content = reply["content"]
+    assert content["status"] == "ok", "\n".join(content.get("traceback", [])) + "".join(said)
+    return "".join(said)
+
+
+@pytest.fixture(scope="module", params=CELLS)
+def colab(request, origin, tmp_path_factory):
+    """A kernel as on Colab, in which the set-up cell has run: ``run`` executes code in it and
+    returns what it prints, ``asked`` lists the shell commands so far."""
+    top = tmp_path_factory.mktemp("colab")
+    build = a_machine_like_colab(top)
     source = CELLS[request.param]
     repository = re.search(r'^REPO\w* = "(.+)"$', source, re.MULTILINE)[1]
     env = {
@@ -143,17 +157,7 @@ def colab(request, origin, tmp_path_factory):
     manager, client = start_new_kernel(kernel_name="python3", env=env, cwd=str(top / "content"))
 
     def run(code):
-        said = []
-        reply = client.execute_interactive(
-            code,
-            timeout=300,
-            allow_stdin=False,
-            output_hook=lambda message: said.append(
-                message["content"].get("text", "") if message["msg_type"] == "stream" else ""
-            ),
-        )["content"]
-        assert reply["status"] == "ok", "\n".join(reply.get("traceback", [])) + "".join(said)
-        return "".join(said)
+        return run_in(client, code)
 
     def asked():
         return [json.loads(line) for line in (top / "asked.jsonl").read_text().splitlines()]
@@ -164,7 +168,6 @@ def colab(request, origin, tmp_path_factory):
         run=run,
         asked=asked,
         cell=cell,
-        top=top,
         course=top / "content" / "course",
         build=build,
         number=request.param[:2],
@@ -180,10 +183,10 @@ def test_set_up_fetches_installs_and_says_where_it_is(colab):
     clone, install = colab.asked()
     assert re.match(rf"git clone .*https://github\.com/\S+ {re.escape(str(colab.course))}$", clone)
     python, script, here = install.split()
-    assert (
-        Path(python).samefile(sys.executable) and here == "--here"
-    )  # into the kernel's own Python
-    assert Path(script) == colab.course / "scripts" / "setup.py" and Path(script).is_file()
+    assert Path(python).samefile(sys.executable)  # into the kernel's own Python
+    assert here == "--here"
+    assert Path(script) == colab.course / "scripts" / "setup.py"
+    assert Path(script).is_file()
 
 
 def test_the_course_is_imported_from_the_clone(colab):
@@ -192,7 +195,7 @@ def test_the_course_is_imported_from_the_clone(colab):
         "import helpers.settings.profiles; print(ROOT); print(helpers.settings.profiles.__file__)"
     ).split()
     assert Path(root) == colab.course
-    assert Path(file) == colab.course / "helpers" / "profiles.py"
+    assert Path(file) == colab.course / "helpers" / "settings" / "profiles.py"
 
 
 def test_a_second_run_fetches_nothing_again(colab):
@@ -207,14 +210,16 @@ def test_the_snap_stub_is_no_browser(colab):
     said = colab.run("from helpers.browser.chromium import find_chromium\nprint(find_chromium())")
     assert said.strip() == colab.build
     said = colab.run("""
-os.environ["PLAYWRIGHT_BROWSERS_PATH"] += "-none"  # as if the download had failed
+builds = os.environ["PLAYWRIGHT_BROWSERS_PATH"]
+os.environ["PLAYWRIGHT_BROWSERS_PATH"] = builds + "-none"  # as if the download had failed
 try:
     print(find_chromium())
 except FileNotFoundError as error:
     print(error)
-os.environ["PLAYWRIGHT_BROWSERS_PATH"] = os.environ["PLAYWRIGHT_BROWSERS_PATH"].removesuffix("-none")
+os.environ["PLAYWRIGHT_BROWSERS_PATH"] = builds
 """)
-    assert said.startswith("There is no browser to use (") and "snap stub" in said
+    assert said.startswith("There is no browser to use (")
+    assert "snap stub" in said
     assert "COURSE_CHROMIUM" in said
 
 
@@ -248,7 +253,7 @@ try:
     sys.stdout.fileno()
 except io.UnsupportedOperation:
     print("none")
-from helpers.policy.generators import prepare_vllm
+from helpers.policy.vllm_engine import prepare_vllm
 prepare_vllm()
 print(type(sys.stdout.fileno()).__name__)
 """)

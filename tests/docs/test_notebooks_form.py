@@ -1,4 +1,4 @@
-"""The form in which notebooks are committed: executed in order from a fresh kernel, readable, and small."""
+"""The form in which notebooks are committed: run in order from a fresh kernel, readable, small."""
 
 import re
 
@@ -7,11 +7,16 @@ import pytest
 
 from helpers.settings.paths import NOTEBOOKS
 
-NOTEBOOKS = sorted(NOTEBOOKS.glob("*.ipynb"))
-MAX_BYTES, MAX_LINES, MAX_WORDS = 600_000, 30, 2_000
+pytestmark = pytest.mark.docs
+
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"
+MAX_BYTES = 600_000
+MAX_LINES = 30  # of a code cell
+MAX_WORDS = 2_000  # of prose
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
 def path(request):
     return request.param
 
@@ -25,11 +30,15 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def prose(notebook):
-    """The markdown of a notebook, without code blocks, tags and the targets of links."""
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"<[^>]+>|(?<=\])\([^)]*\)", " ", text)
+def markdown(notebook):
+    """The prose of all cells."""
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def words(notebook):
+    """The words of the prose, without code blocks, tags and the targets of links."""
+    text = re.sub(r"^```.*?^```", "", markdown(notebook), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"<[^>]+>|(?<=\])\([^)]*\)", " ", text).split()
 
 
 def texts(notebook):
@@ -37,20 +46,30 @@ def texts(notebook):
     for cell in code_cells(notebook):
         for output in cell.outputs:
             yield output.get("text", "")
-            yield from (
-                value for kind, value in output.get("data", {}).items() if kind.startswith("text/")
-            )
+            for kind, value in output.get("data", {}).items():
+                if kind.startswith("text/"):
+                    yield value
+
+
+def pictures(text):
+    """(alternative text, address) of each picture in prose, badges apart."""
+    found = re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", text)
+    for tag in re.findall(r"<img\b[^>]*>", text):
+        attributes = dict(re.findall(r"""(alt|src)=["']([^"']*)["']""", tag))
+        found.append((attributes.get("alt", ""), attributes.get("src", "")))
+    return [(alt, source) for alt, source in found if not source.startswith("http")]
 
 
 def test_there_are_six():
-    assert [path.name[:3] for path in NOTEBOOKS] == [f"{number:02d}_" for number in range(1, 7)]
+    assert [path.name[:3] for path in PATHS] == [f"{number:02d}_" for number in range(1, 7)]
 
 
 def test_valid_with_ids_and_the_kernel_python3(notebook):
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
     ids = [cell.id for cell in notebook.cells]
-    assert all(ids) and len(set(ids)) == len(ids)
+    assert all(ids)
+    assert len(set(ids)) == len(ids)
     assert notebook.metadata.kernelspec.name == "python3"
     assert notebook.metadata.language_info.name == "python"
 
@@ -61,11 +80,8 @@ def test_executed_in_order_from_a_fresh_kernel(notebook):
 
 
 def test_no_error_among_the_outputs(notebook):
-    assert not [
-        cell.id
-        for cell in code_cells(notebook)
-        if any(o.output_type == "error" for o in cell.outputs)
-    ]
+    for cell in code_cells(notebook):
+        assert not [output for output in cell.outputs if output.output_type == "error"], cell.id
     assert not [text for text in texts(notebook) if "Traceback (most recent call last)" in text]
 
 
@@ -81,20 +97,20 @@ def test_small(path):
 
 
 def test_prose_between_any_two_code_cells(notebook):
-    kinds = [cell.cell_type for cell in notebook.cells]
-    assert not [
-        notebook.cells[i].id for i in range(1, len(kinds)) if kinds[i - 1] == kinds[i] == "code"
-    ]
+    for one, other in zip(notebook.cells, notebook.cells[1:], strict=False):
+        assert not one.cell_type == other.cell_type == "code", other.id
 
 
 def test_cells_and_prose_are_short(notebook):
-    long = {
-        cell.id: lines
-        for cell in code_cells(notebook)
-        if (lines := len(cell.source.splitlines())) > MAX_LINES
-    }
-    assert not long
-    assert len(prose(notebook).split()) < MAX_WORDS
+    for cell in code_cells(notebook):
+        assert len(cell.source.splitlines()) <= MAX_LINES, cell.id
+    assert len(words(notebook)) < MAX_WORDS
+
+
+def test_what_a_notebook_writes_can_be_put_elsewhere(notebook):
+    """The tests run notebooks, too, and leave alone what a reader trained: see COURSE_RUNS."""
+    for cell in code_cells(notebook):
+        assert not re.search(r"""["']runs\b""", cell.source), cell.id
 
 
 def test_no_path_of_the_machine_that_ran_it(notebook):
@@ -105,23 +121,15 @@ def test_no_path_of_the_machine_that_ran_it(notebook):
 
 def test_no_state_of_widgets(notebook):
     assert "widgets" not in notebook.metadata
-    assert not [
-        cell.id
-        for cell in code_cells(notebook)
-        for output in cell.outputs
-        if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
-    ]
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            assert WIDGET not in output.get("data", {}), cell.id
 
 
 def test_pictures_exist_and_are_described(path, notebook):
     """Pictures are files in media/, each with an alt text of 8 to 25 words."""
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    text = markdown(notebook)
     assert "data:image" not in text
-    pictures = re.findall(r"!\[([^\]]*)\]\(([^)\s]+)", text)
-    for tag in re.findall(r"<img\b[^>]*>", text):
-        found = dict(re.findall(r"""(alt|src)=["']([^"']*)["']""", tag))
-        pictures.append((found.get("alt", ""), found.get("src", "")))
-    for alt, source in pictures:
-        if not source.startswith("http"):  # badges
-            assert (path.parent / source).is_file(), source
-            assert 8 <= len(alt.split()) <= 25, (source, alt)
+    for alt, source in pictures(text):
+        assert (path.parent / source).is_file(), source
+        assert 8 <= len(alt.split()) <= 25, (source, alt)

@@ -1,4 +1,4 @@
-"""The slides say what the committed notebooks say, need nothing but their file, and work in a browser."""
+"""The slides say what the committed notebooks say, need nothing but their file, and work."""
 
 import html
 import os
@@ -9,25 +9,50 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from helpers.settings.paths import NOTEBOOKS
 from tools import make_slides
+from tools.slides_html import inline
 
-NOTEBOOKS = sorted((make_slides.ROOT / "notebooks").glob("*.ipynb"))
+pytestmark = pytest.mark.docs
+
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 BLOCK = re.compile(r"<(h2|h3|p|li|th|td|pre)\b[^>]*>(.*?)</\1>", re.DOTALL)
+# What leaves its slide, as a list of sentences.
 TOO_LARGE = """() => slides.flatMap((slide, i) => {
   go(i);
-  const bottom = slide.querySelector('.body').getBoundingClientRect().bottom, right = slide.getBoundingClientRect().right - 55;
-  return [...slide.querySelectorAll('h2, h3, p, li, td, pre, img')].filter(e => {
-    const box = e.getBoundingClientRect(), inside = e.closest('.body');
-    return (inside && box.bottom > bottom + 1) || box.right > right || (e.tagName == 'PRE' && e.scrollWidth > e.clientWidth);
-  }).map(e => `slide ${i + 1}: ${e.tagName} ${e.textContent.slice(0, 40)}`);
+  const bottom = slide.querySelector('.body').getBoundingClientRect().bottom;
+  const right = slide.getBoundingClientRect().right - 55;
+  const leaves = e => {
+    const box = e.getBoundingClientRect();
+    const below = e.closest('.body') && box.bottom > bottom + 1;
+    return below || box.right > right || (e.tagName == 'PRE' && e.scrollWidth > e.clientWidth);
+  };
+  return [...slide.querySelectorAll('h2, h3, p, li, td, pre, img')].filter(leaves)
+    .map(e => `slide ${i + 1}: ${e.tagName} ${e.textContent.slice(0, 40)}`);
 })"""
+# Text and pictures that nobody in the last row could read.
 TOO_SMALL = """() => slides.flatMap((slide, i) => {
   go(i);
   const size = e => parseFloat(getComputedStyle(e).fontSize);
-  const text = [...slide.querySelectorAll('h2, h3, p, li, td, pre, code')].filter(e => size(e) < 16);
-  const images = [...slide.querySelectorAll('img')].filter(e => !e.naturalWidth || e.getBoundingClientRect().height < 180);
-  return [...text, ...images].map(e => `slide ${i + 1}: ${e.tagName} ${e.textContent.slice(0, 40)}`);
+  const height = e => e.getBoundingClientRect().height;
+  const tags = 'h2, h3, p, li, td, pre, code';
+  const text = [...slide.querySelectorAll(tags)].filter(e => size(e) < 16);
+  const images = [...slide.querySelectorAll('img')].filter(e => !e.naturalWidth || height(e) < 180);
+  return [...text, ...images]
+    .map(e => `slide ${i + 1}: ${e.tagName} ${e.textContent.slice(0, 40)}`);
 })"""
+# The number of the slide that is shown, and how many are.
+SHOWN = """() => {
+  const visible = slides.filter(s => s.checkVisibility());
+  return [slides.indexOf(visible[0]), visible.length];
+}"""
+NOT_PRINTED = """slides.filter(s => {
+  return !s.checkVisibility() || s.getBoundingClientRect().height < 700;
+}).length"""
+BOX = """(() => {
+  const box = slides[now].getBoundingClientRect();
+  return [box.left, box.right, box.top, box.bottom];
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +62,7 @@ def page():
 
 @pytest.fixture(scope="module")
 def tab():
-    """The slides in a real Chromium, on a screen of 1280 x 720, and the addresses that it asked for."""
+    """The slides in a real Chromium, on a screen of 1280 x 720; ``asked``: addresses it wanted."""
     from playwright.sync_api import sync_playwright
 
     from helpers.browser.chromium import find_chromium
@@ -55,53 +80,47 @@ def tab():
 
 
 def letters(text):
+    """A text's letters and digits, in which marks of any kind make no difference."""
     return re.sub(r"[\W_]+", "", text)
 
 
 def words_of(path):
     """All that a notebook says in prose and in printed output, letters and digits only."""
-    notebook = nbformat.read(path, as_version=4)
-    said = [
-        re.sub(r"(?<=\])\([^)]*\)", "", cell.source)
-        for cell in notebook.cells
-        if cell.cell_type == "markdown"
-    ]
-    said += [
-        output.text
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "stream"
-    ]
+    said = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            said.append(re.sub(r"(?<=\])\([^)]*\)", "", cell.source))
+        outputs = cell.get("outputs", [])
+        said += [output.text for output in outputs if output.output_type == "stream"]
     return letters("\n".join(said))
 
 
 def pieces(slide):
     """The texts on a slide, line by line, without formulas."""
     for _, body in BLOCK.findall(slide):
+        between = "\n" if "<a " in body else ""
         for line in re.sub(r"<i>.*?</i>", "\n", body, flags=re.DOTALL).splitlines():
-            yield html.unescape(
-                re.sub(r"<[^>]+>", "\n" if "<a " in body else "", line)
-            ).removesuffix("…")
+            yield html.unescape(re.sub(r"<[^>]+>", between, line)).removesuffix("…")
 
 
 def test_committed_slides_are_those_of_the_committed_notebooks(page):
     """Where this fails: make slides."""
-    assert make_slides.make(NOTEBOOKS) == page
+    assert make_slides.make(PATHS) == page
     assert len(page.encode()) < 1_500_000
 
 
 def test_every_text_is_in_its_notebook(page):
-    everything = {path: words_of(path) for path in NOTEBOOKS}
+    everything = {path: words_of(path) for path in PATHS}
     contents, *slides = page.split('<section class="slide ')[1:]
-    titles = [
-        re.search(r"<h2>(.*?)</h2>", slide)[1] for slide in slides if slide.startswith("title")
-    ]
+    first = [slide for slide in slides if slide.startswith("title")]
+    titles = [re.search(r"<h2>(.*?)</h2>", slide)[1] for slide in first]
     assert [title[0] for title in titles] == list("123456")
-    assert all(title in contents for title in titles)
+    for title in titles:
+        assert title in contents
     checked = 0
     for slide in slides:
         title = re.search(r"<footer>(.*?)</footer>", slide)[1]
-        words = everything[NOTEBOOKS[titles.index(title)]]
+        words = everything[PATHS[titles.index(title)]]
         for piece in pieces(slide):
             assert letters(piece) in words, piece
             checked += bool(letters(piece))
@@ -109,23 +128,23 @@ def test_every_text_is_in_its_notebook(page):
 
 
 def test_every_section_and_its_first_figure_is_there(page):
-    for path in NOTEBOOKS:
+    for path in PATHS:
         found = make_slides.read_sections(nbformat.read(path, as_version=4))
         numbered = [s for s in found if s.number and "Exercises" not in s.heading]
         assert len(numbered) >= 6
         for section in numbered:
-            assert f"<h2>{make_slides.inline(section.name)}</h2>" in page, section.name
-            if section.output and section.output[0]:
-                assert f'alt="{html.escape(section.output[0])}"' in page, section.name
+            assert f"<h2>{inline(section.name)}</h2>" in page, section.name
+            figures = [part for part in section.parts if isinstance(part, make_slides.Figure)]
+            if figures:
+                assert f'alt="{html.escape(figures[0].alt)}"' in page, section.name
 
 
 def test_a_changed_sentence_changes_the_slides(tmp_path):
-    changed = Path(shutil.copy(NOTEBOOKS[3], tmp_path))
+    changed = Path(shutil.copy(PATHS[3], tmp_path))
     text = changed.read_text(encoding="utf-8")
     assert "GRPO has no critic that says how good a page is." in text
-    changed.write_text(
-        text.replace("has no critic that says", "needs no critic to say"), encoding="utf-8"
-    )
+    text = text.replace("has no critic that says", "needs no critic to say")
+    changed.write_text(text, encoding="utf-8")
     assert "needs no critic to say" in make_slides.make([changed])
 
 
@@ -147,27 +166,24 @@ def test_sentences(text, parts):
     assert make_slides.sentences(text) == parts
 
 
-def test_formulas_and_links_are_readable():
-    assert (
-        make_slides.inline("with $p^G + (1-p)^G$")
-        == "with <i>p<sup>G</sup> + (1-p)<sup>G</sup></i>"
-    )
-    assert (
-        make_slides.inline(r"$\frac{\alpha}{r} B A x$ < [here](x.md)")
-        == "<i>α/r B A x</i> &lt; here"
-    )
-    assert make_slides.inline("2. `reset` is no list") == "2. <code>reset</code> is no list"
+@pytest.mark.parametrize(
+    "markdown, shown",
+    [
+        ("with $p^G + (1-p)^G$", "with <i>p<sup>G</sup> + (1-p)<sup>G</sup></i>"),
+        (r"$\frac{\alpha}{r} B A x$ < [here](x.md)", "<i>α/r B A x</i> &lt; here"),
+        ("2. `reset` is no list", "2. <code>reset</code> is no list"),
+    ],
+)
+def test_formulas_and_links_are_readable(markdown, shown):
+    assert inline(markdown) == shown
 
 
 def test_no_formula_is_left_as_it_was_typed(page):
-    assert not re.findall(
-        r"\\(?:frac|mathrm|min|times|epsilon|alpha)\b",
-        re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL),
-    )
+    prose = re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
+    assert not re.findall(r"\\(?:frac|mathrm|min|times|epsilon|alpha)\b", prose)
 
 
 def test_keys_go_through_the_slides(tab):
-    shown = "() => [slides.findIndex(s => s.checkVisibility()), slides.filter(s => s.checkVisibility()).length]"
     last = tab.evaluate("slides.length") - 1
     where = []
     for key in (
@@ -181,15 +197,17 @@ def test_keys_go_through_the_slides(tab):
         "ArrowRight",
     ):
         tab.keyboard.press(key)
-        number, visible = tab.evaluate(shown)
+        number, visible = tab.evaluate(SHOWN)
         assert visible == 1
         where.append(number)
     assert where == [0, 0, 1, 2, 3, 2, last, last]
     assert tab.evaluate("location.hash") == f"#{last + 1}"
+
+
+def test_links_and_buttons_go_through_the_slides(tab):
     tab.keyboard.press("Home")
-    tab.click(
-        ".contents a >> nth=2"
-    )  # a link: the slide changes with the event that tells of the new address
+    tab.click(".contents a >> nth=2")
+    # The slide changes with the event that tells of the new address.
     tab.wait_for_function("slides[now].querySelector('h2').textContent.startsWith('3. ')")
     tab.click("nav button >> nth=1")
     assert tab.evaluate("slides[now].querySelector('h2').textContent") == "You will"
@@ -213,9 +231,7 @@ def test_a_smaller_screen_shows_the_whole_slide(tab):
     scale = "document.body.style.getPropertyValue('--k') == "
     tab.set_viewport_size({"width": 640, "height": 480})
     tab.wait_for_function(scale + "0.5")
-    box = tab.evaluate(
-        "(() => { const b = slides[now].getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; })()"
-    )
+    box = tab.evaluate(BOX)
     tab.set_viewport_size({"width": 1280, "height": 720})
     tab.wait_for_function(scale + "1")
     assert box == pytest.approx([0, 640, 60, 420], abs=1)
@@ -223,9 +239,7 @@ def test_a_smaller_screen_shows_the_whole_slide(tab):
 
 def test_print_shows_all(tab):
     tab.emulate_media(media="print")
-    hidden = tab.evaluate(
-        "slides.filter(s => !s.checkVisibility() || s.getBoundingClientRect().height < 700).length"
-    )
+    hidden = tab.evaluate(NOT_PRINTED)
     tab.emulate_media(media="screen")
     assert hidden == 0
 

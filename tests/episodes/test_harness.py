@@ -1,9 +1,13 @@
-"""OpenEnv's harness on a real browser: its own loop, ours behind the same interface, and a policy that sees tools only."""
+"""OpenEnv's harness on a real browser.
+
+Its own loop, ours behind the same interface, and a policy that sees tools only.
+"""
 
 import pytest
 from openenv.core.harness import SessionMCPBridge
 
-from benchmarks.doors import HarnessScript, largest_gap, remembered_sessions
+from benchmarks.door_scripts import HarnessScript, remembered_sessions
+from benchmarks.doors import largest_gap
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.harness import (
     BrowserSession,
@@ -11,10 +15,11 @@ from helpers.episodes.harness import (
     ledger_rollout_func,
     stock_rollout_func,
 )
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import RolloutError, check_rollout
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rollout_func import rollout_columns
-from helpers.episodes.tasks import TRAIN_SEEDS, rollout_config, specs
+from helpers.episodes.tasks import TRAIN_SEEDS, specs
 from helpers.evaluation.agents import text_match_agent
 from helpers.evaluation.evaluate import evaluate_black_box
 
@@ -31,13 +36,11 @@ def script(policy):
 
 
 def test_our_adapter_hands_over_what_our_rollout_does(policy, generator, browsers):
-    todo = specs(TASK, TRAIN_SEEDS, 3)
-    direct = rollout_columns(
-        play_episodes(todo, browsers[:1], generator, policy.tokenizer, GREEDY), policy.tokenizer
-    )
-    through = ledger_rollout_func(browsers[0], policy.tokenizer, GREEDY, generator)(
-        [str(spec) for spec in todo], None
-    )
+    pages = specs(TASK, TRAIN_SEEDS, 3)
+    episodes = play_episodes(pages, browsers[:1], generator, policy.tokenizer, GREEDY)
+    direct = rollout_columns(episodes, policy.tokenizer)
+    rollout = ledger_rollout_func(browsers[0], policy.tokenizer, GREEDY, generator)
+    through = rollout([str(spec) for spec in pages], None)
     assert set(through) == set(direct)
     for name in (
         "prompt_ids",
@@ -50,16 +53,14 @@ def test_our_adapter_hands_over_what_our_rollout_does(policy, generator, browser
         "seed",
     ):
         assert through[name] == direct[name], name
-    assert any(
-        0 in mask for mask in through["env_mask"]
-    )  # episodes of several turns are among them
+    # Episodes of several turns are among them.
+    assert any(0 in mask for mask in through["env_mask"])
     assert largest_gap(policy.model, through) < 1e-3
 
 
 def test_the_stock_adapter_joins_turns_and_has_no_mask(policy, generator, browsers):
-    returned = stock_rollout_func(browsers[0], policy.tokenizer, GREEDY, generator)(
-        [str(s) for s in specs(TASK, TRAIN_SEEDS, 2)], None
-    )
+    rollout = stock_rollout_func(browsers[0], policy.tokenizer, GREEDY, generator)
+    returned = rollout([str(spec) for spec in specs(TASK, TRAIN_SEEDS, 2)], None)
     with pytest.raises(RolloutError, match="env_mask"):
         check_rollout(returned, 1)
     gap = largest_gap(policy.model, returned)
@@ -68,9 +69,8 @@ def test_the_stock_adapter_joins_turns_and_has_no_mask(policy, generator, browse
 
 def test_the_stock_adapter_is_exact_for_one_turn(policy, generator, browsers):
     config = rollout_config("click-button")
-    returned = stock_rollout_func(browsers[0], policy.tokenizer, config, generator)(
-        [str(s) for s in specs("click-button", TRAIN_SEEDS, 2)], None
-    )
+    rollout = stock_rollout_func(browsers[0], policy.tokenizer, config, generator)
+    returned = rollout([str(spec) for spec in specs("click-button", TRAIN_SEEDS, 2)], None)
     assert largest_gap(policy.model, returned) < 1e-3
 
 
@@ -82,98 +82,86 @@ def test_a_solved_episode_is_paid(policy, browsers, script, make):
 
 
 def test_a_black_box_is_scored_as_any_policy(policy, browsers, script):
-    todo = specs(TASK, TRAIN_SEEDS, 2)
-    for agent, success in (
-        (text_match_agent, 1.0),
-        (lambda seen, turn: "I would rather not.", 0.0),
-    ):
+    def unwilling_agent(observation, turn):
+        return "I would rather not."
+
+    pages = specs(TASK, TRAIN_SEEDS, 2)
+    for agent, success in ((text_match_agent, 1.0), (unwilling_agent, 0.0)):
         result = evaluate_black_box(
-            "script", todo, browsers[0], policy.tokenizer, GREEDY, script(agent)
+            "script", pages, browsers[0], policy.tokenizer, GREEDY, script(agent)
         )
         assert (result.n, result.success) == (2, success)
     assert result.kinds == {"no_call": 2 * GREEDY.max_turns}
 
 
 def test_tools_over_json_rpc(policy, browsers):
-    session = BrowserSession(
-        browsers[0],
-        EpisodeSpec("click-button", TRAIN_SEEDS[0]),
-        policy.tokenizer,
-        rollout_config("click-button", turns={"click-button": 3}),
-    )
+    spec = EpisodeSpec("click-button", TRAIN_SEEDS[0])
+    config = rollout_config("click-button", turns={"click-button": 3})
+    session = BrowserSession(browsers[0], spec, policy.tokenizer, config)
     bridge = SessionMCPBridge(session)
 
     def ask(method, **parameters):
-        return bridge.handle_request(
-            {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-        )
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+        return bridge.handle_request(request)
+
+    def call(name, **arguments):
+        return ask("tools/call", name=name, arguments=arguments)
 
     tools = ask("tools/list")["result"]["tools"]
-    assert [tool["name"] for tool in tools] == ["click"] and tools[0]["inputSchema"][
-        "required"
-    ] == ["bid"]
-    assert (
-        "no tool 'goto'"
-        in ask("tools/call", name="goto", arguments={"url": "file:///etc"})["error"]["message"]
-    )
-    assert "click takes bid" in ask("tools/call", name="click", arguments={})["error"]["message"]
-    unknown = ask("tools/call", name="click", arguments={"bid": "9999"})["result"]
-    assert not unknown["done"] and "9999" in unknown["data"]
-    right = text_match_agent(session.run.observation, 0)
-    done = ask("tools/call", name="click", arguments={"bid": right.split("'")[1]})["result"]
-    assert (
-        done["done"] and done["metadata"] == {"reward": 1.0} and "1" not in done["data"]
-    )  # no reward in the chat
-    assert (
-        "episode is over"
-        in ask("tools/call", name="click", arguments={"bid": "13"})["error"]["message"]
-    )
+    assert [tool["name"] for tool in tools] == ["click"]
+    assert tools[0]["inputSchema"]["required"] == ["bid"]
+    assert "no tool 'goto'" in call("goto", url="file:///etc")["error"]["message"]
+    assert "click takes bid" in call("click")["error"]["message"]
+    unknown = call("click", bid="9999")["result"]
+    assert not unknown["done"]
+    assert "9999" in unknown["data"]
+    right = text_match_agent(session.running.observation, 0)
+    done = call("click", bid=right.split("'")[1])["result"]
+    assert done["done"]
+    assert done["metadata"] == {"reward": 1.0}
+    assert "1" not in done["data"]  # no reward in the chat
+    assert "episode is over" in call("click", bid="13")["error"]["message"]
 
 
 def test_an_episode_that_the_infrastructure_ended_keeps_no_reward(
     policy, browsers, generator, monkeypatch
 ):
-    """The harness wants a number; ours says None beside it, and that is what the trainer's column gets."""
+    """The harness needs a number; ours says None beside it, and the trainer's column gets that."""
     client = browsers[0]
     seen = client.reset("click-button", TRAIN_SEEDS[0])
     lost = seen.model_copy(
         update={"done": True, "infrastructure_error": "the worker died", "reward": None}
     )
-    monkeypatch.setattr(client, "reset", lambda *a, **n: lost)
-    spec = str(EpisodeSpec("click-button", TRAIN_SEEDS[0]))
+    monkeypatch.setattr(client, "reset", lambda *arguments, **options: lost)
+    spec = EpisodeSpec("click-button", TRAIN_SEEDS[0])
     config = rollout_config("click-button")
-    assert ledger_rollout_func(client, policy.tokenizer, config, generator)([spec], None)[
-        "strict_reward"
-    ] == [None]
-    session = BrowserSessions(client, policy.tokenizer, config).create(spec)
+    rollout = ledger_rollout_func(client, policy.tokenizer, config, generator)
+    assert rollout([str(spec)], None)["strict_reward"] == [None]
+    session = BrowserSessions(client, policy.tokenizer, config).create(str(spec))
     assert session.verify([]).metrics["strict_reward"] is None
-    result = evaluate_black_box(
-        "lost", [EpisodeSpec.read(spec)], client, policy.tokenizer, config, generator
-    )
+    result = evaluate_black_box("lost", [spec], client, policy.tokenizer, config, generator)
     assert (result.n, result.failed_infrastructure) == (0, 1)
 
 
 @pytest.mark.parametrize("make", [ledger_rollout_func, stock_rollout_func])
 def test_a_trainer_samples_in_the_harness_and_learns_from_it(tiny_trainer, policy, browsers, make):
-    """Without a generator of its own the model step takes the trainer's; both loops fit where a ``rollout_func`` goes."""
+    """Without a generator of its own the model step takes the trainer's.
+
+    Both loops fit where a ``rollout_func`` goes.
+    """
     config = rollout_config("click-button")
     rollout = make(browsers[0], policy.tokenizer, config)
     seen = []
 
     def paid(strict_reward=None, env_reward=None, **_):
         seen.append(strict_reward or env_reward)
-        return [
-            float(i) for i in range(len(seen[0]))
-        ]  # differ, so that there is something to learn
+        # They differ, so that there is something to learn.
+        return [float(i) for i in range(len(seen[0]))]
 
-    trainer = tiny_trainer(
-        groups=1,
-        group_size=2,
-        rollout_func=lambda prompts, trainer: rollout(
-            [f"click-button#{TRAIN_SEEDS[0]}" for _ in prompts], trainer
-        ),
-        reward_funcs=[paid],
-    )
+    def rollout_func(prompts, trainer):
+        return rollout([f"click-button#{TRAIN_SEEDS[0]}" for _ in prompts], trainer)
+
+    trainer = tiny_trainer(groups=1, group_size=2, rollout_func=rollout_func, reward_funcs=[paid])
     before = trainer.model.lm_head.weight.detach().clone()
     trainer.train()
     assert len(seen[0]) == 2

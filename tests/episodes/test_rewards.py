@@ -5,8 +5,15 @@ import random
 import pytest
 from trl import GRPOTrainer
 
-from helpers.episodes import rewards as R
 from helpers.episodes.advantages import group_advantages, no_signal_probability
+from helpers.episodes.rewards import (
+    max_of_turns,
+    mean_of_turns,
+    step_cost,
+    strict_success,
+    sum_of_turns,
+    valid_format,
+)
 
 GROUP, GROUPS = 4, 3
 
@@ -36,16 +43,13 @@ def test_advantages_are_the_trainers_own(tiny_trainer, scale):
     inputs = [{"prompt": str(i)} for i in range(GROUPS) for _ in range(GROUP)]
     draw = random.Random(0)
     batches = [[draw.choice([0.0, 1.0, 0.3, -1.0, None]) for _ in inputs] for _ in range(20)]
-    batches += [
-        [1.0] * len(inputs),
-        [None] * GROUP + [0.0, 1.0] * GROUP,
-        [None, None, None, 1.0] + [0.0, 1.0] * GROUP,
-    ]
+    batches.append([1.0] * len(inputs))
+    batches.append([None] * GROUP + [0.0, 1.0] * GROUP)
+    batches.append([None, None, None, 1.0] + [0.0, 1.0] * GROUP)
     for batch in batches:
         given[:] = batch
-        theirs = trainer._generate_and_score_completions([dict(row) for row in inputs])[
-            "advantages"
-        ].tolist()
+        scored = trainer._generate_and_score_completions([dict(row) for row in inputs])
+        theirs = scored["advantages"].tolist()
         assert theirs == pytest.approx(group_advantages(batch, GROUP, scale), abs=1e-4)
 
 
@@ -79,26 +83,37 @@ COLUMNS = {
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
-        (R.strict_success, [1.0, 0.0, 0.0, None]),
-        (R.naive_success, [1.0, 1.0, 0.0, None]),
-        (R.sum_of_turns, [1.0, 0.0, 0.0, None]),
-        (R.mean_of_turns, [0.5, 0.0, 0.0, None]),
-        (R.max_of_turns, [1.0, 0.0, 0.0, None]),
-        (R.valid_format, [1.0, 0.75, 0.0, None]),
+        (strict_success, [1.0, 0.0, 0.0, None]),
+        (sum_of_turns, [1.0, 0.0, 0.0, None]),
+        (mean_of_turns, [0.5, 0.0, 0.0, None]),
+        (max_of_turns, [1.0, 0.0, 0.0, None]),
+        (valid_format, [1.0, 0.75, 0.0, None]),
     ],
 )
 def test_reward_functions(function, wanted):
     assert function(**COLUMNS) == wanted
 
 
+def naive_success(raw_reward, strict_reward, **_):
+    """``raw > 0`` counted as success, as BrowserGym does it; None where there is no outcome."""
+    return [
+        None if strict is None else float((raw or 0.0) > 0)
+        for raw, strict in zip(raw_reward, strict_reward, strict=True)
+    ]
+
+
+def test_a_part_of_the_raw_reward_is_no_success():
+    assert naive_success(**COLUMNS) == [1.0, 1.0, 0.0, None]
+    assert strict_success(**COLUMNS) == [1.0, 0.0, 0.0, None]
+
+
 def test_step_cost():
-    assert R.step_cost(**COLUMNS) == [-0.2, pytest.approx(-0.3), 0.0, None]
+    assert step_cost(**COLUMNS) == [-0.2, pytest.approx(-0.3), 0.0, None]
 
 
 def test_no_signal_probability_against_simulation():
     draw = random.Random(0)
     for p, size in ((0.1, 8), (0.5, 4), (0.9, 8)):
-        groups = [sum(draw.random() < p for _ in range(size)) for _ in range(20_000)]
-        assert sum(k in (0, size) for k in groups) / 20_000 == pytest.approx(
-            no_signal_probability(p, size), abs=0.01
-        )
+        solved = [sum(draw.random() < p for _ in range(size)) for _ in range(20_000)]
+        without_signal = sum(k in (0, size) for k in solved) / 20_000
+        assert without_signal == pytest.approx(no_signal_probability(p, size), abs=0.01)

@@ -10,10 +10,11 @@ from conftest import largest_gap
 from helpers.browser import BrowserObservation
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import read_episodes, write_episodes
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger, RolloutError, check_rollout
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rollout_func import make_rollout_func, rollout_columns
-from helpers.episodes.tasks import VALIDATION_SEEDS, rollout_config, specs
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.policy.generators import Completion
 from helpers.policy.prompts import build_messages, observation_text, prompt_ids
 from helpers.settings.machine import vllm_problem
@@ -26,13 +27,13 @@ class Watched:
     """A generator that also keeps every prompt it was given and every answer."""
 
     def __init__(self, generator):
-        self.generator, self.calls = generator, []
+        self.generator = generator
+        self.calls = []
 
     def generate(self, prompts, *arguments):
         answers = self.generator.generate(prompts, *arguments)
-        self.calls += [
-            (list(prompt), answer) for prompt, answer in zip(prompts, answers, strict=True)
-        ]
+        for prompt, answer in zip(prompts, answers, strict=True):
+            self.calls.append((list(prompt), answer))
         return answers
 
 
@@ -43,17 +44,11 @@ def played(policy, generator, browsers):
 
     torch.manual_seed(0)
     watched = Watched(generator)
-    episodes = [
-        e
-        for task in TASKS
-        for e in play_episodes(
-            specs(task, VALIDATION_SEEDS, 4),
-            browsers,
-            watched,
-            policy.tokenizer,
-            rollout_config(task, max_tokens=12),
-        )
-    ]
+    episodes = []
+    for task in TASKS:
+        pages = specs(task, VALIDATION_SEEDS, 4)
+        config = rollout_config(task, max_tokens=12)
+        episodes += play_episodes(pages, browsers, watched, policy.tokenizer, config)
     assert sum(len(e.turns) > 1 for e in episodes) >= 2
     return episodes, watched.calls
 
@@ -61,14 +56,13 @@ def played(policy, generator, browsers):
 def test_recomputed_logprobs_are_the_sampled_ones(played, policy):
     episodes, _ = played
     gaps = [largest_gap(policy.model, e) for e in episodes]
-    print(
-        f"largest gap, transformers: {max(gaps):.1e} over {sum(len(e.turns) for e in episodes)} turns"
-    )
+    turns = sum(len(e.turns) for e in episodes)
+    print(f"largest gap, transformers: {max(gaps):.1e} over {turns} turns")
     assert max(gaps) <= 1e-3
 
 
 def test_every_prompt_is_the_ledger_so_far(played):
-    """Append-only: what the policy read at each turn, and what it answered, stands in the final ledger as it was."""
+    """Append-only: what was read and answered at each turn stands in the final ledger as it was."""
     episodes, calls = played
     assert len(calls) == sum(len(e.turns) for e in episodes)
     for prompt, answer in calls:
@@ -85,25 +79,16 @@ def test_the_mask_covers_exactly_the_policys_tokens(played, policy):
     episodes, _ = played
     columns = rollout_columns(episodes, policy.tokenizer)
     for i, episode in enumerate(episodes):
-        said = [
-            t
-            for t, m in zip(columns["completion_ids"][i], columns["env_mask"][i], strict=True)
-            if m
-        ]
         ledger = episode.ledger
+        tokens = list(zip(columns["completion_ids"][i], columns["env_mask"][i], strict=True))
+        said = [token for token, by_policy in tokens if by_policy]
         assert said == [t for t, who in zip(ledger.ids, ledger.owner, strict=True) if who == POLICY]
         assert sum(columns["env_mask"][i]) == sum(lp != 0.0 for lp in columns["logprobs"][i])
         assert (
             columns["prompt_ids"][i] + columns["completion_ids"][i]
             == ledger.ids[: ledger.prompt_length + ledger.completion_length]
         )
-        rest = policy.tokenizer.decode(
-            [
-                t
-                for t, m in zip(columns["completion_ids"][i], columns["env_mask"][i], strict=True)
-                if not m
-            ]
-        )
+        rest = policy.tokenizer.decode([token for token, by_policy in tokens if not by_policy])
         assert len(episode.turns) == 1 or "<|im_start|>user" in rest
         assert set(ledger.owner[: ledger.prompt_length]) == {PROMPT}
 
@@ -144,10 +129,12 @@ def test_a_recording_reads_back(played, tmp_path):
 class TrainerStub:
     """The three things that `rollout_func` reads of a trainer."""
 
-    use_vllm, num_generations = False, 2
+    use_vllm = False
+    num_generations = 2
 
     def __init__(self, model):
-        self.model, self.accelerator = model, self
+        self.model = model
+        self.accelerator = self
 
     def unwrap_model(self, model):
         return model
@@ -155,17 +142,15 @@ class TrainerStub:
 
 def test_rollout_func_returns_groups_that_share_task_and_seed(policy, browsers):
     seen = []
-    rollout_func = make_rollout_func(
-        browsers, policy.tokenizer, rollout_config("click-button", max_tokens=8), seen.append
-    )
+    config = rollout_config("click-button", max_tokens=8)
+    rollout_func = make_rollout_func(browsers, policy.tokenizer, config, seen.append)
     prompts = [str(spec) for spec in specs("click-button", VALIDATION_SEEDS, 3) for _ in range(2)]
     columns = rollout_func(prompts, TrainerStub(policy.model))
-    assert {len(column) for column in columns.values()} == {6} and len(seen[0]) == 6
+    assert {len(column) for column in columns.values()} == {6}
+    assert len(seen[0]) == 6
     for i in (0, 2, 4):
-        assert (
-            columns["seed"][i] == columns["seed"][i + 1]
-            and columns["prompt_ids"][i] == columns["prompt_ids"][i + 1]
-        )
+        assert columns["seed"][i] == columns["seed"][i + 1]
+        assert columns["prompt_ids"][i] == columns["prompt_ids"][i + 1]
     assert len(set(columns["seed"])) == 3
     assert EpisodeSpec.read(prompts[0]) == EpisodeSpec("click-button", VALIDATION_SEEDS[0])
 
@@ -182,13 +167,9 @@ class LostBrowser:
         )
 
     def reset(self, task, seed, screenshot=None):
-        return (
-            self._lost()
-            if self.at == "reset"
-            else BrowserObservation(
-                goal="Click.", axtree_txt="[13] button 'Ok'", text="", reward=0.0
-            )
-        )
+        if self.at == "reset":
+            return self._lost()
+        return BrowserObservation(goal="Click.", axtree_txt="[13] button 'Ok'", text="", reward=0.0)
 
     def step(self, action, screenshot=None, observe=True):
         return self._lost()
@@ -207,20 +188,17 @@ class Says:
 @pytest.mark.parametrize("at", ["reset", "step"])
 def test_a_lost_browser_is_no_reward_and_still_a_sample(policy, at):
     config = rollout_config("click-button")
-    episodes = play_episodes(
-        [EpisodeSpec("click-button", 1)] * 2,
-        [LostBrowser(at)],
-        Says(policy.tokenizer),
-        policy.tokenizer,
-        config,
-    )
-    assert all(
-        e.reward is None and e.ended == "infrastructure_error" and e.infrastructure_error
-        for e in episodes
-    )
+    pages = [EpisodeSpec("click-button", 1)] * 2
+    generator = Says(policy.tokenizer)
+    episodes = play_episodes(pages, [LostBrowser(at)], generator, policy.tokenizer, config)
+    for episode in episodes:
+        assert episode.reward is None
+        assert episode.ended == "infrastructure_error"
+        assert episode.infrastructure_error
     columns = rollout_columns(episodes, policy.tokenizer)
     check_rollout(columns, 2)
-    assert columns["strict_reward"] == [None, None] and all(columns["completion_ids"])
+    assert columns["strict_reward"] == [None, None]
+    assert all(columns["completion_ids"])
 
 
 def good():
@@ -287,20 +265,17 @@ def test_a_ledger_refuses_a_policy_token_without_a_logprob():
             ledger.append(*arguments)
     ledger.append([3], POLICY, [-0.1])
     ledger.append([4], ENVIRONMENT)
-    assert (ledger.ids, ledger.owner, ledger.prompt_length, ledger.completion_length) == (
-        [1, 2, 3, 4],
-        [0, 0, 1, 2],
-        2,
-        1,
-    )
+    assert ledger.ids == [1, 2, 3, 4]
+    assert ledger.owner == [0, 0, 1, 2]
+    assert (ledger.prompt_length, ledger.completion_length) == (2, 1)
 
 
 def test_a_prompt_that_leaves_no_room_ends_the_episode(policy, generator, browsers):
     config = rollout_config("click-button", max_length=60)
-    episode = play_episodes(
-        [EpisodeSpec("click-button", 1)], browsers, generator, policy.tokenizer, config
-    )[0]
-    assert episode.ended == "length_limit" and not episode.turns
+    pages = [EpisodeSpec("click-button", 1)]
+    [episode] = play_episodes(pages, browsers, generator, policy.tokenizer, config)
+    assert episode.ended == "length_limit"
+    assert not episode.turns
     check_rollout(rollout_columns([episode], policy.tokenizer), 1)
 
 
@@ -316,21 +291,24 @@ VLLM_SCRIPT = """
 import json, sys
 import torch
 from helpers.browser import start_browser_server
-from helpers.policy.generators import start_vllm
 from helpers.policy.loading import load_policy
+from helpers.policy.vllm_engine import start_vllm
 from helpers.episodes.play import play_episodes
 from helpers.episodes.episode import write_episodes
-from helpers.episodes.tasks import VALIDATION_SEEDS, rollout_config, specs
+from helpers.episodes.how_played import rollout_config
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from pathlib import Path
 policy = load_policy(weights=False)
 generator = start_vllm(policy.path)
+pages = specs("enter-text", VALIDATION_SEEDS, 4)
+config = rollout_config("enter-text", max_tokens=12)
 with start_browser_server(workers=1, timeout=120) as server:
-    episodes = play_episodes(specs("enter-text", VALIDATION_SEEDS, 4), server.clients(4), generator, policy.tokenizer,
-                             rollout_config("enter-text", max_tokens=12))
+    episodes = play_episodes(pages, server.clients(4), generator, policy.tokenizer, config)
 write_episodes(Path(sys.argv[1]), episodes)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
 def test_vllm_samples_with_the_same_logprobs(policy, tmp_path):
     """In a process of its own, because vLLM never gives its memory back within one."""
@@ -343,9 +321,11 @@ def test_vllm_samples_with_the_same_logprobs(policy, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     episodes = read_episodes(tmp_path / "e.jsonl")
-    assert len(episodes) == 4 and sum(len(e.turns) for e in episodes) > 4
+    turns = sum(len(e.turns) for e in episodes)
+    assert len(episodes) == 4
+    assert turns > 4
     check_rollout(rollout_columns(episodes, policy.tokenizer), 1)
     gaps = [largest_gap(policy.model, e) for e in episodes]
-    print(f"largest gap, vLLM: {max(gaps):.1e} over {sum(len(e.turns) for e in episodes)} turns")
+    print(f"largest gap, vLLM: {max(gaps):.1e} over {turns} turns")
     assert max(gaps) <= 1e-3
     assert json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])["task"] == "enter-text"

@@ -1,31 +1,26 @@
-"""The task suite: scripts that solve it, their episodes as training data, several tasks in one run, and its results."""
+"""The task suite: scripts that solve it, their episodes as training data, several tasks in one
+run, and its results."""
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
 
 from helpers.browser import list_tasks
+from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec
-from helpers.episodes.episode import Episode
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import POLICY
-from helpers.episodes.play import play_episodes
-from helpers.episodes.tasks import (
-    TASKS,
-    TEST_SEEDS,
-    TRAIN_SEEDS,
-    UNSEEN,
-    read_tasks,
-    rollout_config,
-)
-from helpers.evaluation.evaluate import Evaluation, play_policy
+from helpers.episodes.play import play
+from helpers.episodes.players import ScriptPlayer
+from helpers.episodes.tasks import TASKS, TEST_SEEDS, TRAIN_SEEDS, UNSEEN, read_tasks
+from helpers.evaluation.evaluate import OWN_PROMPTS, play_policy
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.warm_up import demonstrate, fit, to_example
 from helpers.settings.profiles import ProfileError, get_profile
-from scripts.evaluate import main as evaluate_main
+from scripts.evaluate import main as evaluate_command
 
-SUITE = ",".join(TASKS)
+SUITE = tuple(TASKS)
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +29,16 @@ def demonstrations(browsers, policy):
 
 
 def test_the_suite_is_three_tiers_of_real_tasks_and_keeps_some_apart():
-    assert len(TASKS) >= 12 and {spec.tier for spec in TASKS.values()} == {1, 2, 3}
-    assert not set(TASKS) & set(UNSEEN) and set(TASKS) | set(UNSEEN) <= set(list_tasks())
-    assert read_tasks("suite") == read_tasks("click-test,suite") == SUITE
-    assert read_tasks("unseen,book-flight").split(",") == [*UNSEEN, "book-flight"]
+    assert len(TASKS) >= 12
+    assert {spec.tier for spec in TASKS.values()} == {1, 2, 3}
+    assert not set(TASKS) & set(UNSEEN)
+    assert set(TASKS) | set(UNSEEN) <= set(list_tasks())
+
+
+def test_a_command_lines_tasks_are_read_once():
+    assert read_tasks("suite") == SUITE
+    assert read_tasks("click-test,suite") == SUITE
+    assert read_tasks("unseen,book-flight") == (*UNSEEN, "book-flight")
     with pytest.raises(ProfileError, match="click-nothing"):
         read_tasks("click-test,click-nothing")
 
@@ -45,68 +46,48 @@ def test_the_suite_is_three_tiers_of_real_tasks_and_keeps_some_apart():
 def test_scripts_solve_training_pages_of_every_task_of_the_suite(demonstrations):
     assert set(TASKS) <= set(SCRIPTS)
     assert [e.task for e in demonstrations] == list(TASKS)
-    assert all(e.seed in TRAIN_SEEDS and e.raw_reward == 1.0 for e in demonstrations)
+    assert all(e.seed in TRAIN_SEEDS for e in demonstrations)
+    assert all(e.raw_reward == 1.0 for e in demonstrations)
     assert max(len(e.turns) for e in demonstrations) >= 3
 
 
 def test_only_the_scripts_tokens_are_taught(demonstrations, policy):
+    end = policy.tokenizer.eos_token
     for episode in demonstrations:
         example = to_example(episode)
-        assert len(example["input_ids"]) == len(example["labels"]) <= len(episode.ledger.ids)
-        assert all(
-            label in (-100, token)
-            for token, label in zip(example["input_ids"], example["labels"], strict=True)
-        )
-        taught = policy.tokenizer.decode([label for label in example["labels"] if label != -100])
-        assert taught == "".join(turn.answer + policy.tokenizer.eos_token for turn in episode.turns)
-        assert example["labels"][-1] == policy.tokenizer.eos_token_id
+        ids, labels = example["input_ids"], example["labels"]
+        assert len(ids) == len(labels) <= len(episode.ledger.ids)
+        assert all(label in (-100, token) for token, label in zip(ids, labels, strict=True))
+        taught = policy.tokenizer.decode([label for label in labels if label != -100])
+        assert taught == "".join(turn.answer + end for turn in episode.turns)
+        assert labels[-1] == policy.tokenizer.eos_token_id
 
 
 def test_every_task_reads_the_same_system_prompt_without_examples(demonstrations, policy):
     starts = {tuple(e.ledger.ids[:30]) for e in demonstrations}
     assert len(starts) == 1
     text = policy.tokenizer.decode(demonstrations[0].ledger.ids)
-    assert "fill(" in text and text.count("Goal:") == 1
-
-
-class Looks:
-    """A script that never does anything."""
-
-    def answer(self, observation, turn):
-        return "noop(10)"
+    assert "fill(" in text
+    assert text.count("Goal:") == 1
 
 
 def test_each_task_keeps_its_own_number_of_turns(browsers, policy):
+    def waits(seen, turn):
+        return "noop(10)"
+
     tasks = ("click-button", "enter-text")
-    episodes = play_episodes(
-        [EpisodeSpec(task, TEST_SEEDS[0]) for task in tasks],
-        browsers,
-        Looks(),
-        policy.tokenizer,
-        rollout_config(",".join(tasks)),
-    )
-    assert [len(e.turns) for e in episodes] == [TASKS[task].max_turns for task in tasks] == [1, 3]
-    assert all(e.ended == "turn_limit" and e.ledger.owner[-1] == POLICY for e in episodes)
-
-
-def test_macro_weighs_tasks_alike():
-    episodes = [Episode("a", i, reward=float(i < 50)) for i in range(100)] + [
-        Episode("b", i, reward=1.0) for i in range(20)
-    ]
-    mean, low, high = Evaluation("x", [*episodes, Episode("b", 99, reward=None)]).macro
-    half = 1.96 * math.sqrt(0.25 / 100) / 2
-    assert (mean, low, high) == (
-        pytest.approx(0.75),
-        pytest.approx(0.75 - half),
-        pytest.approx(0.75 + half),
-    )
-    summary = Evaluation("x", episodes).summary()
-    assert summary["by_task"]["a"]["success"] == 0.5 and summary["by_task"]["b"]["n"] == 20
-    assert "by_task" not in Evaluation("x", episodes[:10]).summary()
+    pages = [EpisodeSpec(task, TEST_SEEDS[0]) for task in tasks]
+    player = ScriptPlayer(waits, policy.tokenizer)
+    episodes = play(pages, browsers, player, rollout_config(tasks))
+    assert [len(e.turns) for e in episodes] == [1, 3]
+    assert [TASKS[task].max_turns for task in tasks] == [1, 3]
+    assert all(e.ended == "turn_limit" for e in episodes)
+    assert all(e.ledger.owner[-1] == POLICY for e in episodes)
 
 
 def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tmp_path):
-    """Real trainer, real demonstrations, a small random policy of the same family with the same words."""
+    """Real trainer, real demonstrations, a small random policy of the same family with the same
+    words."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -123,50 +104,52 @@ def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tm
             num_key_value_heads=2,
         )
     )
+    tiny = Policy("tiny", "", policy.tokenizer, model)
     short = sorted(demonstrations, key=lambda e: len(e.ledger.ids))[:6]
-    metrics = fit(Policy("tiny", "", policy.tokenizer, model), short, tmp_path, 15, 1e-2, seed=0)
+    metrics = fit(tiny, short, tmp_path, 15, 1e-2, seed=0)
     assert metrics["last_loss"] < metrics["first_loss"] - 2  # nats, in 15 steps
-    assert load_policy(str(tmp_path / "policy")).tokenizer.eos_token == policy.tokenizer.eos_token
+    saved = load_policy(str(tmp_path / "policy"))
+    assert saved.tokenizer.eos_token == policy.tokenizer.eos_token
 
 
+@pytest.mark.parametrize(
+    ("taught", "reads_of_fill"),
+    [
+        (("click-test", "enter-text"), [True, True]),
+        (OWN_PROMPTS, [False, True]),
+        ("click-test", [False, False]),
+    ],
+)
 def test_a_policy_reads_the_common_prompt_or_each_tasks_own(
-    policy, generator, browsers, monkeypatch
+    taught, reads_of_fill, policy, generator, browsers, monkeypatch
 ):
     monkeypatch.setattr(
         "helpers.evaluation.evaluate.standalone_generator", lambda *_: (policy.tokenizer, generator)
     )
-    tasks, profile = "click-test,enter-text", replace(get_profile(scale="smoke"), max_turns=1)
-    for taught, told in (
-        (tasks, [True, True]),
-        ("own", [False, True]),
-        ("click-test", [False, False]),
-    ):
-        played = play_policy("any", tasks, 1, browsers, profile, 0.0, taught)
-        ledgers = [e.ledger for e in played.episodes]
-        prompts = [
-            policy.tokenizer.decode(ledger.ids[: ledger.prompt_length]) for ledger in ledgers
-        ]
-        assert [e.task for e in played.episodes] == tasks.split(",")
-        assert ["fill(bid" in prompt for prompt in prompts] == told
+    profile = replace(get_profile(scale="smoke"), max_turns=1)
+    tasks = ("click-test", "enter-text")
+    played = play_policy("any", tasks, 1, browsers, profile, 0.0, taught)
+    prompts = [
+        policy.tokenizer.decode(e.ledger.ids[: e.ledger.prompt_length]) for e in played.episodes
+    ]
+    assert [e.task for e in played.episodes] == list(tasks)
+    assert ["fill(bid" in prompt for prompt in prompts] == reads_of_fill
 
 
 def test_an_evaluation_of_an_agent_is_recorded(tmp_path, capsys):
-    assert (
-        evaluate_main(
-            [
-                "--agent",
-                "oracle",
-                "--task",
-                "click-test,click-dialog",
-                "--n",
-                "2",
-                "--output",
-                str(tmp_path),
-            ]
-        )
-        == 0
-    )
-    result = json.loads((tmp_path / "evaluation.json").read_text())["result"]
-    assert result["n"] == 4 and result["successes"] == 4 and result["macro"][0] == 1.0
+    words = ["--agent", "oracle", "--task", "click-test,click-dialog", "--n", "2"]
+    words += ["--output", str(tmp_path)]
+    assert run(evaluate_command, words) == 0
+    record = json.loads((tmp_path / "evaluation.json").read_text())
+    assert record["command"] == f"python -m scripts.evaluate {' '.join(words)}"
+    assert record["temperature"] == 0.0
+    assert record["result"]["n"] == 4
+    assert record["result"]["successes"] == 4
+    assert record["result"]["macro"][0] == 1.0
     assert "click-dialog" in capsys.readouterr().out
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_policy_and_an_agent_cannot_be_evaluated_at_once(capsys):
+    assert run(evaluate_command, ["--agent", "oracle", "--policy", "smollm2-135m"]) == 2
+    assert "--policy and --agent" in capsys.readouterr().err

@@ -1,5 +1,8 @@
-"""A training run on the real browser whose answers come from a script, so that one process and several see the same batch; the
-test of several processes starts it: ``python -m tests.learning.scripted_run FOLDER POLICY``."""
+"""A training run on the real browser whose answers come from a script.
+
+So one process and several see the same batch. The test of several processes starts it:
+``python -m tests.learning.scripted_run FOLDER POLICY``.
+"""
 
 import json
 import os
@@ -11,27 +14,40 @@ from pathlib import Path
 import psutil
 
 import helpers.episodes.rollout_func
+from helpers.episodes.play import play
+from helpers.episodes.players import ScriptPlayer
 from helpers.learning.run import train
 from helpers.settings.profiles import get_profile
 
 
-class Script:
-    """The n-th time that it meets a page it clicks the page's n-th button: the members of a group differ, and always alike."""
+class ButtonScript:
+    """The n-th time that it meets a page it clicks the page's n-th button: the members of a group
+    differ, and always alike."""
 
     def __init__(self):
-        self.met, self.specs = Counter(), []
+        self.met = Counter()
+        self.pages = []
 
-    def answer(self, observation, turn):
-        page = observation.task, observation.seed
+    def __call__(self, observation, turn):
+        page = (observation.task, observation.seed)
         buttons = [e.bid for e in observation.elements if e.role == "button"]
         self.met[page] += 1
-        self.specs.append(page)
+        self.pages.append(page)
         return f"click('{buttons[(self.met[page] - 1) % len(buttons)]}')"
 
 
+def let_play(script):
+    """Put the script in the policy's place, in the rollouts of the training."""
+
+    def play_script(specs, clients, generator, tokenizer, config):
+        return play(specs, clients, ScriptPlayer(script, tokenizer), config)
+
+    helpers.episodes.rollout_func.play_episodes = play_script
+
+
 def main(folder: Path, policy: str) -> None:
-    script = Script()
-    helpers.episodes.rollout_func.trainer_generator = lambda trainer, tokenizer: script
+    script = ButtonScript()
+    let_play(script)
     profile = replace(
         get_profile(),
         policy=policy,
@@ -47,11 +63,10 @@ def main(folder: Path, policy: str) -> None:
         workers=2,
     )
     train(profile, folder, before=False)
-    children = [p.pid for p in psutil.Process().children(recursive=True)]
+    children = [process.pid for process in psutil.Process().children(recursive=True)]
+    record = {"pages": script.pages, "children": children}
     rank = os.environ.get("RANK", "0")
-    (folder / f"process-{rank}.json").write_text(
-        json.dumps({"specs": script.specs, "children": children})
-    )
+    (folder / f"process-{rank}.json").write_text(json.dumps(record))
 
 
 if __name__ == "__main__":

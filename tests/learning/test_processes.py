@@ -1,4 +1,5 @@
-"""One run on several processes: the same update as on one, whole groups in each, nothing left of their browsers."""
+"""One run on several processes: the same update as on one, whole groups in each, nothing left of
+their browsers."""
 
 import json
 import os
@@ -8,37 +9,45 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.learning.recorder import read_metrics
 from helpers.settings.paths import ROOT
 
 ENVIRONMENT = {"COURSE_SCALE": "demo", "ACCELERATE_USE_CPU": "true"}
+ONE_PROCESS = [sys.executable]
+TWO_PROCESSES = [
+    *[sys.executable, "-m", "accelerate.commands.launch"],
+    *["--multi_gpu", "--num_processes", "2", "--num_machines", "1"],
+    *["--mixed_precision", "no", "--dynamo_backend", "no"],
+]
+GROUP = 4
+UPDATES = 2
 
 
 @pytest.fixture(scope="module")
 def tiny_policy(policy, tmp_path_factory):
     """The folder of a two-layer Llama with random weights."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
     folder = tmp_path_factory.mktemp("tiny")
     torch.manual_seed(0)
-    LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(policy.tokenizer),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            initializer_range=0.3,
-            tie_word_embeddings=True,
-        )
-    ).save_pretrained(folder)
+    config = LlamaConfig(
+        vocab_size=len(policy.tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.3,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
     policy.tokenizer.save_pretrained(folder)
     return folder
 
 
 def run(command, folder, tiny_policy):
+    """What each process of a run has written down."""
+    folder.mkdir()
     done = subprocess.run(
         [*command, "-m", "tests.learning.scripted_run", str(folder), str(tiny_policy)],
         cwd=ROOT,
@@ -51,53 +60,42 @@ def run(command, folder, tiny_policy):
     return [json.loads(path.read_text()) for path in sorted(folder.glob("process-*.json"))]
 
 
+def weights_step(before, folder):
+    """How far a run has moved all weights, as one vector."""
+    after = load_file(folder / "policy" / "model.safetensors")
+    return torch.cat([(after[name] - before[name]).flatten() for name in before])
+
+
+@pytest.mark.slow
 def test_two_processes_make_the_update_of_one(tiny_policy, tmp_path):
-    launch = [
-        sys.executable,
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--num_machines",
-        "1",
-        "--mixed_precision",
-        "no",
-        "--dynamo_backend",
-        "no",
-    ]
     one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir(), two.mkdir()
-    [alone], pair = run([sys.executable], one, tiny_policy), run(launch, two, tiny_policy)
+    [alone] = run(ONE_PROCESS, one, tiny_policy)
+    pair = run(TWO_PROCESSES, two, tiny_policy)
     assert len(pair) == 2
 
-    # Each process played one whole group of four in each of the two updates, and together they played what the one played.
+    # Each process played one whole group in each update, and together they played what the one
+    # process played.
     for process in pair:
-        groups = [process["specs"][i : i + 4] for i in (0, 4)]
-        assert all(len(set(map(tuple, group))) == 1 for group in groups)
-    assert sorted(spec for process in pair for spec in process["specs"][:8]) == sorted(
-        alone["specs"][:16]
-    )
+        for start in (0, GROUP):
+            group = process["pages"][start : start + GROUP]
+            assert len(set(map(tuple, group))) == 1
+    together = [page for process in pair for page in process["pages"][: UPDATES * GROUP]]
+    assert sorted(together) == sorted(alone["pages"][: 2 * UPDATES * GROUP])
 
     here, there = read_metrics(two), read_metrics(one)
     assert [row["update"] for row in here] == [1, 2]
     for name in ("reward", "loss", "grad_norm"):
-        assert [row[name] for row in here] == pytest.approx(
-            [row[name] for row in there], abs=1e-5
-        ), name
+        expected = [row[name] for row in there]
+        assert [row[name] for row in here] == pytest.approx(expected, abs=1e-5), name
     assert any(row["grad_norm"] > 1e-3 for row in there)
-    # The same step: where a gradient is nearly 0, Adam makes a step of its rounding error, so single weights may differ.
-    before, *after = (
-        load_file(folder / "model.safetensors")
-        for folder in (tiny_policy, one / "policy", two / "policy")
-    )
-    steps = [
-        torch.cat([(weights[name] - before[name]).flatten() for name in before])
-        for weights in after
-    ]
-    assert steps[0].norm() > 0.01 and (steps[0] - steps[1]).norm() < 0.01 * steps[0].norm()
 
-    assert not any(
-        process["children"] for process in [alone, *pair]
-    )  # servers, workers and browsers of all are gone
+    # The same step: where a gradient is nearly 0, Adam makes a step of its rounding error, so
+    # single weights may differ.
+    before = load_file(tiny_policy / "model.safetensors")
+    step_of_one, step_of_two = weights_step(before, one), weights_step(before, two)
+    assert step_of_one.norm() > 0.01
+    assert (step_of_one - step_of_two).norm() < 0.01 * step_of_one.norm()
+
+    # Servers, workers and browsers of all are gone.
+    assert not any(process["children"] for process in [alone, *pair])
     assert json.loads((two / "result.json").read_text())["after"]["n"] == 1

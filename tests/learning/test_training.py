@@ -1,4 +1,4 @@
-"""The trainer's short cut: a prompt that a group shares is computed once, and nothing else changes."""
+"""The trainer's short cuts change nothing, and the configuration says what the course trains."""
 
 from dataclasses import replace
 
@@ -13,32 +13,37 @@ from helpers.learning.trainer import BrowserGRPOTrainer
 from helpers.settings.profiles import PROFILES
 
 
+def padded(ids, value, side):
+    """Token ids of different lengths as the trainer pads them, and their mask."""
+    masks = [torch.ones_like(one) for one in ids]
+    return (
+        pad(ids, padding_value=value, padding_side=side),
+        pad(masks, padding_value=0, padding_side=side),
+    )
+
+
 def batch(tokenizer):
-    """Two groups of four with prompts and completions of different lengths, one of each group twice, padded as the trainer
-    pads them."""
+    """Two groups of four with prompts and completions of different lengths, one completion of each
+    group twice: ids, attention mask and completion mask."""
     torch.manual_seed(1)
-    prompts = [torch.randint(10, 2000, (n,)) for n in (7, 12)]
-    rows = [
-        (prompts[g], torch.randint(10, 2000, (n,)))
-        for g, lengths in enumerate([(5, 1, 9), (3, 9, 4)])
-        for n in lengths
-    ]
+    first, second = [torch.randint(10, 2000, (n,)) for n in (7, 12)]
+    rows = [(first, torch.randint(10, 2000, (n,))) for n in (5, 1, 9)]
+    rows += [(second, torch.randint(10, 2000, (n,))) for n in (3, 9, 4)]
     rows = [*rows[:3], rows[0], *rows[3:], rows[4]]
-    sides = []
-    for part, side in ((0, "left"), (1, "right")):
-        ids = [row[part] for row in rows]
-        sides.append(
-            (
-                pad(ids, padding_value=tokenizer.pad_token_id, padding_side=side),
-                pad([torch.ones_like(i) for i in ids], padding_value=0, padding_side=side),
-            )
-        )
-    (prompt, prompt_mask), (completion, mask) = sides
+    prompts, completions = zip(*rows, strict=True)
+    prompt, prompt_mask = padded(list(prompts), tokenizer.pad_token_id, "left")
+    completion, mask = padded(list(completions), tokenizer.pad_token_id, "right")
     return torch.cat([prompt, completion], 1), torch.cat([prompt_mask, mask], 1), mask
 
 
+def gradients_of(model):
+    """All gradients as one vector."""
+    return torch.cat([weights.grad.flatten() for weights in model.parameters()])
+
+
 def score(trainer, share, tokenizer):
-    """Logprobs and entropies of the batch where it is not padding, and the gradients of a weighted sum of the logprobs."""
+    """Logprobs and entropies of the batch where it is not padding, and the gradients of a weighted
+    sum of the logprobs."""
     ids, attention, mask = batch(tokenizer)
     trainer.share_prompts = share
     trainer.model.zero_grad()
@@ -47,35 +52,37 @@ def score(trainer, share, tokenizer):
     )
     weights = torch.linspace(-1, 1, mask.numel()).view_as(mask) * mask
     (logps * weights).sum().backward()
-    gradients = torch.cat([p.grad.flatten() for p in trainer.model.parameters()])
-    return logps.detach()[mask.bool()], entropies.detach()[mask.bool()], gradients
+    kept = mask.bool()
+    return logps.detach()[kept], entropies.detach()[kept], gradients_of(trainer.model)
 
 
 def test_shared_prompts_change_no_logprob_no_entropy_and_no_gradient(tiny_trainer, policy):
     trainer = tiny_trainer()
-    plain, shared = score(trainer, False, policy.tokenizer), score(trainer, True, policy.tokenizer)
-    assert plain[0].std() > 0.5 and plain[2].abs().max() > 1e-2  # the comparison says something
+    plain = score(trainer, False, policy.tokenizer)
+    shared = score(trainer, True, policy.tokenizer)
+    logprobs, _, gradients = plain
+    assert logprobs.std() > 0.5  # the comparison says something
+    assert gradients.abs().max() > 1e-2
     for a, b in zip(plain, shared, strict=True):
         assert (a - b).abs().max() <= 1e-4 * max(1.0, a.abs().max().item())
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_training_samples_from_the_plain_softmax(name, tmp_path):
-    """No profile truncates or sharpens what it samples from: the logprobs would no longer be the policy's."""
-    config = grpo_config(
-        replace(PROFILES[name], device="cpu", dtype="float32", generator="transformers"), tmp_path
-    )
+    """No profile truncates or sharpens what it samples from: the logprobs would no longer be the
+    policy's."""
+    profile = replace(PROFILES[name], device="cpu", dtype="float32", generator="transformers")
+    config = grpo_config(profile, tmp_path)
     assert (config.temperature, config.top_k, config.top_p, config.beta) == (1.0, 0, 1.0, 0.0)
 
 
 def test_a_family_with_convolutions_keeps_the_trainers_own_path(tiny_trainer, policy, monkeypatch):
+    def refuse(*_):
+        pytest.fail("prompts of LFM2 must not be shared")
+
     trainer = tiny_trainer()
     trainer.model.config.model_type = "lfm2"
-    monkeypatch.setattr(
-        trainer,
-        "_shared_prompt_logps",
-        lambda *a: pytest.fail("prompts of LFM2 must not be shared"),
-    )
+    monkeypatch.setattr(trainer, "_shared_prompt_logps", refuse)
     ids, attention, mask = batch(policy.tokenizer)
     logps, _, _ = trainer._get_per_token_logps_and_entropies(
         trainer.model, ids, attention, mask.shape[1]
@@ -86,11 +93,27 @@ def test_a_family_with_convolutions_keeps_the_trainers_own_path(tiny_trainer, po
 def test_training_pages_are_fixed_by_the_seed_and_repeat_only_when_all_were_seen():
     profile = replace(PROFILES["cpu"], task="click-button,click-test", seed=3)
     specs = training_specs(profile, 40)
-    assert specs == training_specs(profile, 40) != training_specs(replace(profile, seed=4), 40)
+    assert specs == training_specs(profile, 40)
+    assert specs != training_specs(replace(profile, seed=4), 40)
     assert [s.task for s in specs[:4]] == ["click-button", "click-test"] * 2
     chosen = train_seeds("click-button")
-    twice = [s.seed for s in training_specs(replace(profile, task="click-button"), 2 * len(chosen))]
-    assert sorted(twice[: len(chosen)]) == sorted(twice[len(chosen) :]) == sorted(chosen)
+    alone = replace(profile, task="click-button")
+    twice = [s.seed for s in training_specs(alone, 2 * len(chosen))]
+    assert sorted(twice[: len(chosen)]) == sorted(chosen)
+    assert sorted(twice[len(chosen) :]) == sorted(chosen)
+
+
+def count_scored_rows(trainer, monkeypatch):
+    """How many rows each forward pass scores, as a list that is filled by the trainer."""
+    counted = []
+    score_rows = trainer._shared_prompt_logps
+
+    def count(model, rows, *arguments):
+        counted.append(len(rows))
+        return score_rows(model, rows, *arguments)
+
+    monkeypatch.setattr(trainer, "_shared_prompt_logps", count)
+    return counted
 
 
 @pytest.mark.parametrize(
@@ -107,15 +130,10 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
     trainer = tiny_trainer(loss_type="dapo")
     trainer.current_gradient_accumulation_steps = 1  # train() sets it
     ids, attention, mask = batch(policy.tokenizer)
-    keep, counted = mask.shape[1], []
-    score_rows = trainer._shared_prompt_logps
-    monkeypatch.setattr(
-        trainer,
-        "_shared_prompt_logps",
-        lambda model, rows, *a: counted.append(len(rows)) or score_rows(model, rows, *a),
-    )
+    keep = mask.shape[1]
+    counted = count_scored_rows(trainer, monkeypatch)
 
-    def gradient(compute_loss):
+    def loss_and_gradient(compute_loss):
         inputs = {
             "prompt_ids": ids[:, :-keep],
             "prompt_mask": attention[:, :-keep],
@@ -127,11 +145,11 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
         trainer.model.zero_grad()
         loss = compute_loss(trainer, trainer.model, inputs)
         loss.backward()
-        return torch.cat(
-            [loss.detach()[None], *(p.grad.flatten() for p in trainer.model.parameters())]
-        )
+        return torch.cat([loss.detach()[None], gradients_of(trainer.model)])
 
-    whole, ours = gradient(GRPOTrainer._compute_loss), gradient(BrowserGRPOTrainer._compute_loss)
-    assert counted == [8, max(1, sum(a != 0 for a in advantages))]
-    assert (whole.abs().max() > 1e-3) == any(advantages)
+    whole = loss_and_gradient(GRPOTrainer._compute_loss)
+    ours = loss_and_gradient(BrowserGRPOTrainer._compute_loss)
+    with_advantage = sum(advantage != 0 for advantage in advantages)
+    assert counted == [8, max(1, with_advantage)]
+    assert (whole.abs().max() > 1e-3) == (with_advantage > 0)
     assert (whole - ours).abs().max() <= 1e-5

@@ -1,4 +1,5 @@
-"""Training runs as a reader starts them: real browser, real policy, real trainer; small in scale only."""
+"""Training runs as a reader starts them: real browser, real policy, real trainer; small in scale
+only."""
 
 import json
 import os
@@ -9,9 +10,10 @@ import time
 import pytest
 from safetensors.torch import load_file
 
+from helpers import command_line
 from helpers.episodes.episode import read_episodes
+from helpers.learning.checkpoints import last_checkpoint
 from helpers.learning.recorder import read_metrics
-from helpers.learning.run import last_checkpoint
 from helpers.settings.machine import vllm_problem
 from helpers.settings.paths import ROOT
 from scripts.train import main
@@ -22,13 +24,16 @@ SMOKE = {
     "COURSE_LEARNING_RATE": "1e-4",
     "COURSE_WARMUP": "0",
 }
-
-
+# The entropy bonus moves the weights even where the only group of a tiny batch ends alike.
+BONUS = {"COURSE_ENTROPY": "0.05"}
+TRAIN = {"COURSE_GENERATOR": "transformers", **BONUS}
+LORA = ("--lora", "--updates", "3")
 COMMAND = [sys.executable, "-m", "scripts.train"]
 
 
 def run(folder, *arguments, **environment):
-    """``python -m scripts.train`` in a process of its own: vLLM never gives its memory back within one."""
+    """``python -m scripts.train`` in a process of its own: vLLM never gives its memory back within
+    one."""
     return subprocess.run(
         [*COMMAND, "--output", str(folder), *arguments],
         cwd=ROOT,
@@ -39,24 +44,18 @@ def run(folder, *arguments, **environment):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
 def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
-    # The entropy bonus moves the weights even where the only group of a tiny batch ends alike.
-    done = run(tmp_path, COURSE_GENERATOR="vllm", COURSE_ENTROPY="0.05")
+    done = run(tmp_path, COURSE_GENERATOR="vllm", **BONUS)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = read_metrics(tmp_path)
     assert [row["update"] for row in rows] == [1, 2]
-    # Update 2 was sampled after a weight sync: its logprobs agree with the trainer's only if the sync moved the new weights.
-    assert rows[0]["grad_norm"] > 0 or rows[1]["grad_norm"] > 0
+    # Update 2 was sampled after a weight sync: its logprobs agree with the trainer's only if the
+    # sync moved the new weights.
+    assert any(row["grad_norm"] > 0 for row in rows)
     assert all(row["logprob_gap/max"] < 1e-3 for row in rows)
     assert all(row["infrastructure"] == 0 for row in rows)
-
-
-TRAIN = {
-    "COURSE_GENERATOR": "transformers",
-    "COURSE_ENTROPY": "0.05",
-}  # the bonus: a gradient where a group ends alike, too
-LORA = ("--lora", "--updates", "3")
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +71,15 @@ def test_a_run_with_lora_leaves_a_result(whole):
     result = json.loads((whole / "result.json").read_text())
     assert result["after"]["n"] + result["after"]["failed_infrastructure"] == 4
     assert (whole / "policy" / "adapter_model.safetensors").exists()
-    assert [e.seed for e in read_episodes(whole / "before.jsonl")] == [
-        e.seed for e in read_episodes(whole / "after.jsonl")
-    ]
+    before, after = (read_episodes(whole / f"{name}.jsonl") for name in ("before", "after"))
+    assert [e.seed for e in before] == [e.seed for e in after]
     assert [row["update"] for row in read_metrics(whole)] == [1, 2, 3]
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
+def kill_after_two_updates(folder):
+    """Start a run and kill it when update 2 is logged, its checkpoint perhaps half written."""
     killed = subprocess.Popen(
-        [*COMMAND, "--output", str(tmp_path), *LORA, "--no-before"],
+        [*COMMAND, "--output", str(folder), *LORA, "--no-before"],
         cwd=ROOT,
         env={**os.environ, **SMOKE, **TRAIN},
         stdout=subprocess.DEVNULL,
@@ -88,40 +87,51 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
     )
     try:
         until = time.monotonic() + 300
-        while (
-            len(read_metrics(tmp_path)) < 2
-        ):  # update 2 is logged, its checkpoint is perhaps being written
-            assert killed.poll() is None and time.monotonic() < until
+        while len(read_metrics(folder)) < 2:
+            assert killed.poll() is None
+            assert time.monotonic() < until
             time.sleep(0.01)
     finally:
         killed.kill()
         killed.wait()
-    # The worst moment: a checkpoint without its last file, a line cut off.
-    cut = tmp_path / "checkpoint-9"
+
+
+def leave_the_worst_behind(folder):
+    """A checkpoint without its last file, a line cut off."""
+    cut = folder / "checkpoint-9"
     cut.mkdir()
     (cut / "trainer_state.json").write_text('{"global_st')
-    with (tmp_path / "episodes.jsonl").open("a") as file:
+    with (folder / "episodes.jsonl").open("a") as file:
         file.write('{"update": 2, "ta')
 
+
+def trained_episodes(folder):
+    """Update, seed and tokens of every episode that a run was trained on."""
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    return [(e["update"], e["seed"], e["ledger"]["ids"]) for e in records]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
+    kill_after_two_updates(tmp_path)
+    leave_the_worst_behind(tmp_path)
     again = run(tmp_path, *LORA, "--no-before", "--resume", **TRAIN)
     assert again.returncode == 0, again.stderr[-3000:]
+
     there, here = read_metrics(whole), read_metrics(tmp_path)
     for name in ("update", "reward", "loss", "grad_norm", "entropy", "learning_rate"):
-        assert [row[name] for row in here] == pytest.approx(
-            [row[name] for row in there], abs=1e-6
-        ), name
+        expected = [row[name] for row in there]
+        assert [row[name] for row in here] == pytest.approx(expected, abs=1e-6), name
     assert any(row["grad_norm"] > 1e-3 for row in there)
-    sides = [
-        load_file(folder / "policy" / "adapter_model.safetensors") for folder in (whole, tmp_path)
-    ]
-    assert max((sides[0][name] - sides[1][name]).abs().max().item() for name in sides[0]) <= 1e-6
-    lines = [
-        [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
-        for folder in (whole, tmp_path)
-    ]
-    assert [(e["update"], e["seed"], e["ledger"]["ids"]) for e in lines[1]] == [
-        (e["update"], e["seed"], e["ledger"]["ids"]) for e in lines[0]
-    ]
+
+    expected = load_file(whole / "policy" / "adapter_model.safetensors")
+    weights = load_file(tmp_path / "policy" / "adapter_model.safetensors")
+    assert weights.keys() == expected.keys()
+    for name in expected:
+        assert (weights[name] - expected[name]).abs().max().item() <= 1e-6, name
+
+    assert trained_episodes(tmp_path) == trained_episodes(whole)
 
 
 def test_a_checkpoint_that_was_being_written_does_not_count(tmp_path):
@@ -131,14 +141,13 @@ def test_a_checkpoint_that_was_being_written_does_not_count(tmp_path):
         folder.mkdir()
         (folder / "trainer_state.json").write_text("{}")
     (tmp_path / "checkpoint-11").mkdir()
-    assert (
-        last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10")
-        and not (tmp_path / "checkpoint-11").exists()
-    )
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10")
+    assert not (tmp_path / "checkpoint-11").exists()
 
 
+NO_TASK = "no MiniWoB task 'click-nothing'"
 BAD = [
-    (["--task", "click-nothing"], {}, "no MiniWoB task 'click-nothing'"),
+    (["--task", "click-nothing"], {}, NO_TASK),
     (["--policy", "smollm9"], {}, "There is no policy 'smollm9'"),
     ([], {"COURSE_PROFILE": "tpu"}, "There is no profile 'tpu'"),
     ([], {"COURSE_UPDATES": "many"}, "COURSE_UPDATES=many"),
@@ -152,11 +161,12 @@ def test_bad_input_gets_one_sentence_and_an_exit_code(
 ):
     for name, value in {**SMOKE, "COURSE_GENERATOR": "transformers", **environment}.items():
         monkeypatch.setenv(name, value)
-    assert main(["--output", str(tmp_path), *arguments]) == 2
+    assert command_line.run(main, ["--output", str(tmp_path), *arguments]) == 2
     assert words in capsys.readouterr().err
 
 
 def test_the_command_shows_no_traceback(tmp_path):
     done = run(tmp_path, "--task", "click-nothing", COURSE_GENERATOR="transformers")
     assert done.returncode == 2
-    assert BAD[0][2] in done.stderr and "Traceback" not in done.stderr
+    assert NO_TASK in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,6 +1,7 @@
-"""vLLM on hardware of its own: the course samples through a real vLLM server, here on the CPU of this machine.
+"""vLLM on hardware of its own: the course samples through a real vLLM server, here on a CPU.
 
-What needs GPUs is not tested: TRL sends the new weights to such a server with NCCL, which a CPU does not have.
+What needs GPUs is not tested: TRL sends the new weights to such a server with NCCL, which a CPU
+does not have.
 """
 
 import os
@@ -15,14 +16,18 @@ from types import SimpleNamespace
 import pytest
 from conftest import largest_gap, recomputed_logprobs
 
+from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_episodes
-from helpers.episodes.tasks import VALIDATION_SEEDS, rollout_config, specs
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import policy_path
 from helpers.policy.vllm_engine import VLLMServerGenerator
 from helpers.settings.machine import vllm_problem
 
-pytestmark = pytest.mark.skipif(bool(vllm_problem()), reason=vllm_problem())
+pytestmark = [
+    pytest.mark.slow,  # the server takes half a minute to start
+    pytest.mark.skipif(bool(vllm_problem()), reason=vllm_problem()),
+]
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +87,9 @@ def test_episodes_sampled_on_a_server_are_the_sequence_that_is_trained_on(url, p
     )
     sampler = trainer_generator(trainer, policy.tokenizer)
     assert isinstance(sampler, VLLMServerGenerator)
-    episodes = play_episodes(
-        specs("click-option", VALIDATION_SEEDS, 6),
-        browsers,
-        sampler,
-        policy.tokenizer,
-        rollout_config("click-option"),
-    )
+    pages = specs("click-option", VALIDATION_SEEDS, 6)
+    config = rollout_config("click-option")
+    episodes = play_episodes(pages, browsers, sampler, policy.tokenizer, config)
     assert all(e.reward is not None and e.turns for e in episodes)
     gaps = [largest_gap(policy.model, e) for e in episodes]
     print(f"largest gap through the server: {max(gaps):.1e} over {len(gaps)} episodes")

@@ -1,9 +1,10 @@
-"""The container's command: the course's browser server on all addresses of the container, with a token.
+"""The container's command: the course's browser server on all addresses of the container.
 
     BROWSER_SERVER_TOKEN=... python -m server.app
 
-``PORT`` (8000), ``WORKERS`` (about one per core) and ``SESSIONS`` (64) come from the environment. Who connects gives the token:
-``connect(url, token=...)``. It ends, with an exit code that makes a platform start it again, where nothing answers any more.
+``PORT`` (8000), ``WORKERS`` (about one per core) and ``SESSIONS`` (64) come from the environment.
+Who connects gives the token: ``connect(url, token=...)``. It ends, with an exit code that makes a
+platform start it again, where nothing answers any more.
 """
 
 import os
@@ -19,7 +20,8 @@ def main() -> int:
     token = os.environ.get("BROWSER_SERVER_TOKEN")
     if not token:
         print(
-            "Set BROWSER_SERVER_TOKEN (a Space's secret): whoever reaches this port could use the browsers.",
+            "Set BROWSER_SERVER_TOKEN (a Space's secret): whoever reaches this port could use the "
+            "browsers.",
             file=sys.stderr,
         )
         return 2

@@ -1,7 +1,7 @@
-"""Widgets for a live kernel. None carries a result alone: the cell that shows one also shows its static twin.
+"""Widgets for a live kernel. None carries a result alone: its cell also shows a static twin.
 
-They stand above `helpers`: each uses several of its files, none of its files uses them, and a run without a front end never
-imports them.
+They stand above all other rooms: each uses several of them, and no room imports a widget, so a run
+without a front end loads none.
 """
 
 from helpers.course.widgets.advantages import advantage_lab

@@ -1,75 +1,89 @@
 """Read the ledger of an episode: who wrote which token, and how likely it was."""
 
+from __future__ import annotations
+
 from html import escape
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import ipywidgets as w
 
 from helpers.course.widgets.live import show_live
-from helpers.episodes.ledger import POLICY, Ledger
+from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class Author(NamedTuple):
+    """Who may write a token, and how the token then looks."""
+
+    name: str
+    style: str
+
 
 AUTHORS = {
-    "prompt": "background:#e8e8e8",
-    "policy": "background:#f6c667;text-decoration:underline solid",
-    "environment": "background:#bfe3f7;text-decoration:underline dotted",
-}  # in the order of `Ledger.owner`
-
-
-def _token(text: str, token: int, who: int, logprob: float, written: bool) -> str:
-    text = escape(text).replace("\n", "↵" if written else "↵<br>").replace(" ", "&nbsp;") or "∅"
-    facts = [f"id {token}", *[f"logprob {logprob:.2f}"] * (who == POLICY)]
-    mark = f'<span title="{", ".join(facts)}" style="{list(AUTHORS.values())[who]};color:black;margin-right:1px">{text}</span>'
-    if not written:
-        return f"{mark}<wbr>"
-    below = "<br>".join(fact.split()[1] for fact in facts)
-    return f'<span style="display:inline-block;vertical-align:top;margin:0 4px 4px 0">{mark}<br><small>{below}</small></span>'
+    PROMPT: Author("prompt", "background:#e8e8e8"),
+    POLICY: Author("policy", "background:#f6c667;text-decoration:underline solid"),
+    ENVIRONMENT: Author("environment", "background:#bfe3f7;text-decoration:underline dotted"),
+}
 
 
 def ledger_html(
-    ledger: Ledger, tokenizer: Any, start: int = 0, end: int | None = None, written: bool = False
+    ledger: Ledger,
+    tokenizer: PreTrainedTokenizerBase,
+    start: int = 0,
+    end: int | None = None,
+    written: bool = False,
 ) -> str:
-    """Tokens ``start`` to ``end`` of a ledger in the colours of their authors, as HTML. A token's id and logprob show when the
-    pointer is on it; or they are ``written`` below it."""
+    """Tokens ``start`` to ``end`` of a ledger in the colours of their authors, as HTML.
+
+    A token's id and logprob show when the pointer is on it; or they are ``written`` below it.
+    """
     rows = list(zip(ledger.ids, ledger.owner, ledger.logprobs, strict=True))[start:end]
-    spans = [
-        _token(tokenizer.decode([token]), token, who, logprob, written)
-        for token, who, logprob in rows
+    tokens = [
+        _token_html(str(tokenizer.decode([token])), token, owner, logprob, written)
+        for token, owner, logprob in rows
     ]
-    counts = " · ".join(
-        f'<span style="{style};color:black">&nbsp;{name}: {ledger.owner.count(i)} tokens&nbsp;</span>'
-        for i, (name, style) in enumerate(AUTHORS.items())
+    legend = " · ".join(
+        f'<span style="{author.style};color:black">'
+        f"&nbsp;{author.name}: {ledger.owner.count(owner)} tokens&nbsp;</span>"
+        for owner, author in AUTHORS.items()
     )
     skipped = f"<i>… {start} tokens …</i> " if start and not written else ""
-    return (
-        f'<p>{counts}</p><div style="font-family:monospace;font-size:12px;line-height:{1.2 if written else 1.7}">'
-        f"{skipped}{''.join(spans)}</div>"
-    )
+    height = 1.2 if written else 1.7
+    style = f"font-family:monospace;font-size:12px;line-height:{height}"
+    return f'<p>{legend}</p><div style="{style}">{skipped}{"".join(tokens)}</div>'
 
 
-def browse_ledger(ledger: Ledger, tokenizer: Any, size: int = 64) -> None:
-    """Page through a ledger, one author's piece (at most ``size`` tokens) at a time, with id and logprob below each token."""
-    pages, at = [], 0
-    for who, run in groupby(ledger.owner):
-        first, at = at, at + len(list(run))
-        pages += [
-            (list(AUTHORS)[who], start, min(start + size, at)) for start in range(first, at, size)
-        ]
-    number, piece = w.IntSlider(1, 1, max(1, len(pages)), description="page"), w.HTML()
+def browse_ledger(ledger: Ledger, tokenizer: PreTrainedTokenizerBase, size: int = 64) -> None:
+    """Page through a ledger, with id and logprob below each token.
 
-    def draw(_: Any = None) -> None:
-        author, start, end = pages[number.value - 1]
-        piece.value = (
-            f"<b>page {number.value} of {len(pages)}: tokens {start + 1} to {end}, written by the {author}</b>"
-            + ledger_html(ledger, tokenizer, start, end, written=True)
+    A page is one author's piece, or ``size`` tokens of it where it is longer.
+    """
+    pages = _pages(ledger, size)
+    number = w.IntSlider(1, 1, max(1, len(pages)), description="page")
+    piece = w.HTML()
+    back = w.Button(description="previous")
+    on = w.Button(description="next")
+
+    def draw(_: object = None) -> None:
+        owner, start, end = pages[number.value - 1]
+        title = (
+            f"page {number.value} of {len(pages)}: tokens {start + 1} to {end}, "
+            f"written by the {AUTHORS[owner].name}"
         )
+        tokens = ledger_html(ledger, tokenizer, start, end, written=True)
+        piece.value = f"<b>{title}</b>{tokens}"
 
-    def turn(pages_on: int) -> None:
-        number.value += pages_on  # the slider keeps to its ends
+    def turn_back(_: w.Button) -> None:
+        number.value -= 1  # the slider keeps to its ends
 
-    back, on = w.Button(description="previous"), w.Button(description="next")
-    back.on_click(lambda _: turn(-1))
-    on.on_click(lambda _: turn(1))
+    def turn_on(_: w.Button) -> None:
+        number.value += 1
+
+    back.on_click(turn_back)
+    on.on_click(turn_on)
     number.observe(draw, "value")
     if pages:
         draw()
@@ -77,3 +91,31 @@ def browse_ledger(ledger: Ledger, tokenizer: Any, size: int = 64) -> None:
         w.VBox([w.HBox([number, back, on]), piece]),
         "Run this notebook to page through the ledger here, with id and logprob below each token.",
     )
+
+
+def _token_html(text: str, token: int, owner: int, logprob: float, written: bool) -> str:
+    """One token in its author's colour, with its facts in a title or written below it."""
+    newline = "↵" if written else "↵<br>"
+    visible = escape(text).replace("\n", newline).replace(" ", "&nbsp;") or "∅"
+    facts = {"id": str(token)}
+    if owner == POLICY:
+        facts["logprob"] = f"{logprob:.2f}"
+    title = ", ".join(f"{name} {value}" for name, value in facts.items())
+    style = f"{AUTHORS[owner].style};color:black;margin-right:1px"
+    mark = f'<span title="{title}" style="{style}">{visible}</span>'
+    if not written:
+        return f"{mark}<wbr>"
+    below = "<br>".join(facts.values())
+    block = "display:inline-block;vertical-align:top;margin:0 4px 4px 0"
+    return f'<span style="{block}">{mark}<br><small>{below}</small></span>'
+
+
+def _pages(ledger: Ledger, size: int) -> list[tuple[int, int, int]]:
+    """Owner, first token and end of each page."""
+    pages = []
+    start = 0
+    for owner, piece in groupby(ledger.owner):
+        end = start + len(list(piece))
+        pages += [(owner, first, min(first + size, end)) for first in range(start, end, size)]
+        start = end
+    return pages

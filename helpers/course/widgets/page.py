@@ -2,116 +2,152 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
 
 import ipywidgets as w
 
-from helpers.browser import BrowserServerError
 from helpers.browser.actions import format_action, parse_action
-from helpers.course.figures import PAGE, annotate, show
+from helpers.browser.models import BrowserObservation, BrowserServerError, Client
+from helpers.course.figures import PAGE, annotate, as_png
 from helpers.course.widgets.live import clickable_picture, show_live
 
 ZOOM = 2.5  # pixels on the screen for one of the page
 
-
-def _page(seen: Any, press: Callable[[str], None]) -> w.Widget:
-    """The page with a box and the bid at each element that says it can be clicked; a click anywhere in an element is a
-    click on it, also where the page does not say so (a drop-down list)."""
-    left, top, right, bottom = PAGE
-    figure = annotate(seen, "", PAGE)
-    figure.set_layout_engine("none")
-    figure.set_size_inches(ZOOM * (right - left) / figure.dpi, ZOOM * (bottom - top) / figure.dpi)
-    figure.axes[0].set_position(
-        (0, 0, 1, 1)
-    )  # no margins: a pixel of the page is ZOOM pixels of the picture
-    spots = {}
-    for element in seen.elements:
-        if element.box and left <= element.box[0] < right and top <= element.box[1] < bottom:
-            x, y, width, height = element.box
-            width, height = min(width, right - x), min(height, bottom - y)
-            spots[format_action("click", element.bid)] = [
-                ZOOM * v for v in (x - left, y - top, width, height)
-            ]
-    return clickable_picture(show(figure, "").data, spots, press)
+Policy = Callable[[BrowserObservation], str]
+"""From an observation to an answer."""
 
 
 def drive_browser(
-    client: Any, tasks: Sequence[str], seed: int = 0, policy: Callable[[Any], str] | None = None
+    client: Client, tasks: Sequence[str], seed: int = 0, policy: Policy | None = None
 ) -> None:
-    """Choose a task and a seed; click an element of the page or type an action; see what it earned.
+    """Choose a task and a seed; click an element or type an action; see what it earned.
 
-    ``policy``: a function from an observation to an answer. With one there is a button that shows what it would answer to the
-    page as it is, and leaves the decision to you.
+    With a ``policy`` there is a button that shows what it would answer to the page as it is, and
+    leaves the decision to you.
     """
-    task, number = (
-        w.Dropdown(options=tasks, description="task"),
-        w.IntText(seed, description="seed"),
+    show_live(
+        _Driver(client, tasks, seed, policy).widget,
+        "Run this notebook to drive the browser here: choose a task, press Reset, then click an "
+        "element or type an action.",
     )
-    action, page, said = w.Text(placeholder="click('13')", description="action"), w.Box(), w.HTML()
-    reset, act = w.Button(description="Reset"), w.Button(description="Act", button_style="primary")
-    ask = w.Button(description="Ask the policy")
-    seen: Any = None
 
-    def tell(*lines: str) -> None:
-        said.value = f'<div style="line-height:1.5">{"<br>".join(lines)}</div>'
 
-    def run(name: str, call: Callable, *arguments: Any) -> None:
-        nonlocal seen
+class _Driver:
+    """The widget of `drive_browser`, and what its buttons do."""
+
+    def __init__(
+        self, client: Client, tasks: Sequence[str], seed: int, policy: Policy | None
+    ) -> None:
+        self._client = client
+        self._policy = policy
+        self._seen: BrowserObservation | None = None
+        self._task = w.Dropdown(options=tasks, description="task")
+        self._seed = w.IntText(seed, description="seed")
+        self._action = w.Text(placeholder="click('13')", description="action")
+        self._page = w.Box()
+        self._said = w.HTML(layout=w.Layout(width="24em", margin="0 0 0 1em"))
+        reset = w.Button(description="Reset")
+        reset.on_click(lambda _: self._reset())
+        act = w.Button(description="Act", button_style="primary")
+        act.on_click(lambda _: self._step())
+        buttons = [act]
+        if policy is not None:
+            ask = w.Button(description="Ask the policy")
+            ask.on_click(lambda _: self._ask())
+            buttons.append(ask)
+        self.widget = w.VBox(
+            [
+                w.HBox([self._task, self._seed, reset]),
+                w.HBox([self._action, *buttons]),
+                w.HBox([self._page, self._said]),
+            ]
+        )
+
+    def _reset(self) -> None:
         try:
-            seen = call(*arguments, screenshot=True)
-        except (
-            BrowserServerError
-        ) as error:  # the episode is over, or the server is closed: a sentence, no traceback
-            tell(escape(str(error)))
+            seen = self._client.reset(str(self._task.value), self._seed.value, screenshot=True)
+        except BrowserServerError as error:  # the server is closed: a sentence, no traceback
+            self._say(escape(str(error)))
             return
+        self._show("reset", seen)
+
+    def _step(self) -> None:
+        action = self._action.value
+        try:
+            seen = self._client.step(action, screenshot=True)
+        except BrowserServerError as error:  # as above, or the episode is over
+            self._say(escape(str(error)))
+            return
+        self._show(action, seen)
+
+    def _click(self, action: str) -> None:
+        """What a click on an element does: its action is shown, and taken."""
+        self._action.value = action
+        self._step()
+
+    def _ask(self) -> None:
+        """Show what the policy would answer to the page as it is."""
+        if self._seen is None:
+            self._reset()
+        seen = self._seen
+        if seen is None or self._policy is None:  # without a server `_reset` has said so
+            return
+        try:
+            answer = self._policy(seen)
+        except Exception as error:  # a front end shows no traceback of a button
+            self._say(escape(f"The policy failed: {type(error).__name__}: {error}"))
+            return
+        self._action.value = answer
+        kind = parse_action(answer, {element.bid for element in seen.elements}).kind
+        self._say(
+            f"<b>goal</b> {escape(seen.goal)}",
+            f"<b>the policy answers</b> {escape(answer)}",
+            f"<b>kind</b> {kind}",
+            "Act takes this action.",
+        )
+
+    def _show(self, action: str, seen: BrowserObservation) -> None:
+        """Show the page, and what came of the action that led to it."""
+        self._seen = seen
         if seen.screenshot:  # there is none where the browser was lost
-            page.children = [_page(seen, click)]
+            self._page.children = [_clickable_page(seen, self._click)]
         facts = {
             "goal": seen.goal,
-            f"step {seen.step}": name,
+            f"step {seen.step}": action,
             "reward": seen.reward,
             "raw reward": seen.raw_reward,
             "ended": seen.ended,
             "error": seen.error or seen.infrastructure_error,
         }
-        tell(
-            *(
-                f"<b>{key}</b> {escape('-' if value in ('', None) else str(value))}"
-                for key, value in facts.items()
-            )
-        )
+        lines = []
+        for name, value in facts.items():
+            shown = "-" if value is None or value == "" else str(value)
+            lines.append(f"<b>{name}</b> {escape(shown)}")
+        self._say(*lines)
 
-    def start(_: Any = None) -> None:
-        run("reset", client.reset, task.value, number.value)
+    def _say(self, *lines: str) -> None:
+        self._said.value = f'<div style="line-height:1.5">{"<br>".join(lines)}</div>'
 
-    def click(name: str) -> None:
-        action.value = name
-        run(name, client.step, name)
 
-    def suggest(_: Any) -> None:
-        if seen is None:
-            start()
-        if seen is None:  # no server: `start` has said so
-            return
-        try:
-            answer = policy(seen)
-        except Exception as error:  # a front end shows no traceback of a button
-            tell(escape(f"The policy failed: {type(error).__name__}: {error}"))
-            return
-        action.value = answer
-        tell(
-            f"<b>goal</b> {escape(seen.goal)}",
-            f"<b>the policy answers</b> {escape(answer)}",
-            f"<b>kind</b> {parse_action(answer, {e.bid for e in seen.elements}).kind}",
-            "Act takes this action.",
-        )
+def _clickable_page(seen: BrowserObservation, press: Callable[[str], None]) -> w.Widget:
+    """The page with a box and the bid at each element that says it can be clicked.
 
-    reset.on_click(start)
-    act.on_click(lambda _: run(action.value, client.step, action.value))
-    ask.on_click(suggest)
-    buttons = [act, ask] if policy else [act]
-    said.layout = w.Layout(width="24em", margin="0 0 0 1em")
-    show_live(
-        w.VBox([w.HBox([task, number, reset]), w.HBox([action, *buttons]), w.HBox([page, said])]),
-        "Run this notebook to drive the browser here: choose a task, press Reset, then click an element or type an action.",
-    )
+    A click anywhere in an element is a click on it, also where the page does not say so (a
+    drop-down list). ``press`` gets the action.
+    """
+    left, top, right, bottom = PAGE
+    figure = annotate(seen, "", PAGE)
+    figure.set_layout_engine("none")
+    figure.set_size_inches(ZOOM * (right - left) / figure.dpi, ZOOM * (bottom - top) / figure.dpi)
+    # Without margins: a pixel of the page is ZOOM pixels of the picture.
+    figure.axes[0].set_position((0, 0, 1, 1))
+    spots = {}
+    for element in seen.elements:
+        if element.box is None:
+            continue
+        x, y, width, height = element.box
+        if left <= x < right and top <= y < bottom:
+            seen_width = min(width, right - x)
+            seen_height = min(height, bottom - y)
+            spot = (x - left, y - top, seen_width, seen_height)
+            spots[format_action("click", element.bid)] = [ZOOM * pixels for pixels in spot]
+    return clickable_picture(as_png(figure), spots, press)

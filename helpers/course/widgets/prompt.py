@@ -1,6 +1,8 @@
 """Compose a prompt from its parts."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import ipywidgets as w
 
@@ -8,33 +10,44 @@ from helpers.browser.actions import ACTIONS
 from helpers.course.widgets.live import show_live
 from helpers.policy.prompts import EXAMPLES, PromptConfig, build_messages, prompt_ids
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
-def explore_prompt(observation: Any, tokenizer: Any) -> None:
+    from helpers.browser.models import BrowserObservation
+
+
+def explore_prompt(observation: BrowserObservation, tokenizer: PreTrainedTokenizerBase) -> None:
     """Choose what the prompt holds; see it and its length in tokens."""
 
-    def update(**parts: Any) -> None:
-        ids = prompt_ids(tokenizer, build_messages(observation, PromptConfig(**parts)))
+    def draw(
+        actions: tuple[str, ...],
+        examples: tuple[str, ...],
+        page: bool,
+        free_text: bool,
+        url: bool,
+    ) -> None:
+        config = PromptConfig(
+            actions=actions, examples=examples, page=page, free_text=free_text, url=url
+        )
+        ids = prompt_ids(tokenizer, build_messages(observation, config))
         print(f"{len(ids)} tokens\n\n{tokenizer.decode(ids)}")
 
     lists = {
-        "actions": w.SelectMultiple(
-            options=list(ACTIONS), value=("click",), rows=7, description="actions"
-        ),
-        "examples": w.SelectMultiple(
-            options=list(EXAMPLES), value=("button",), rows=7, description="examples"
-        ),
+        "actions": _choice("actions", list(ACTIONS), "click"),
+        "examples": _choice("examples", list(EXAMPLES), "button"),
     }
     ticks = {
         "page": w.Checkbox(True, description="page"),
         "free_text": w.Checkbox(True, description="free text"),
         "url": w.Checkbox(False, description="URL"),
     }
+    controls = w.HBox([*lists.values(), w.VBox(list(ticks.values()))])
+    prompt = w.interactive_output(draw, {**lists, **ticks})
     show_live(
-        w.VBox(
-            [
-                w.HBox([*lists.values(), w.VBox(list(ticks.values()))]),
-                w.interactive_output(update, {**lists, **ticks}),
-            ]
-        ),
+        w.VBox([controls, prompt]),
         "Run this notebook to choose what the prompt holds here, and to see it change.",
     )
+
+
+def _choice(name: str, options: list[str], chosen: str) -> w.SelectMultiple:
+    return w.SelectMultiple(options=options, value=(chosen,), rows=7, description=name)

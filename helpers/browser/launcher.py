@@ -1,0 +1,199 @@
+"""A browser server on this machine: start it, take clients of it, stop it."""
+
+import atexit
+import json
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import tempfile
+import threading
+import urllib.request
+import weakref
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import override
+
+from helpers.browser.client import BrowserClient, SyncWire, no_answer, open_wire
+from helpers.browser.models import BrowserServerError
+from helpers.browser.options import PageRules, ServerOptions
+from helpers.browser.processes import descendants, kill, spawn
+
+DEFAULT_SESSIONS = 64
+END_SECONDS = 5.0  # that a server gets to end by itself before it is killed
+
+
+class BrowserServer(AbstractContextManager["BrowserServer"]):
+    """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it
+    also ends with us. One that was killed is started again when a client needs it; the episodes
+    that were running are lost."""
+
+    def __init__(self, options: ServerOptions, timeout: float, token: str) -> None:
+        """Start it, see `start_browser_server`. Each process gets a directory of its own."""
+        self.token = token
+        self.url = ""
+        self._options = options
+        self._timeout = timeout
+        self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start()
+        atexit.register(self.close)
+
+    def _start(self) -> None:
+        directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
+        log = directory / "server.log"
+        options = replace(self._options, directory=str(directory))
+        with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
+            process = spawn(
+                "helpers.browser.server",
+                *options.arguments(),
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env={**os.environ, "BROWSER_SERVER_TOKEN": self.token},
+            )
+        line = _first_output(process, self._timeout)
+        answer = json.loads(line) if line else {}
+        if "port" not in answer:
+            last_words = _last_line(log)
+            _end(process, directory)
+            raise BrowserServerError(self._why_not_started(answer, line, last_words))
+        self._process = process
+        self._directory = directory
+        # When it is started again, its clients look for it at this address.
+        self._options = replace(options, port=answer["port"])
+        host = "127.0.0.1" if options.host == "0.0.0.0" else options.host
+        self.url = f"http://{host}:{answer['port']}"
+
+    def _why_not_started(self, answer: dict[str, Any], line: bytes | None, last_words: str) -> str:
+        if "failed" in answer:
+            return answer["failed"]
+        if line is None:
+            return (
+                f"The browser server was not ready within {self._timeout:.0f} s; try fewer workers"
+                " or more time."
+            )
+        return f"The browser server ended while it started: {last_words or 'it said nothing'}."
+
+    def _reopen(self) -> SyncWire:
+        """A new connection; the server is started again, at its old address, where its process has
+        ended."""
+        process = self._process
+        with suppress(BrowserServerError):
+            return open_wire(self.url, self.token)
+        with self._lock, suppress(subprocess.TimeoutExpired):
+            # If it is another process, another client has started it again.
+            if process is not None and self._process is process:
+                process.wait(2)  # its sockets close before it counts as ended
+                _end(process, self._directory)
+                self._start()
+        return open_wire(self.url, self.token)
+
+    def client(self, screenshot: bool = False) -> BrowserClient:
+        """A new session; with ``screenshot`` every observation has a picture unless the call says
+        otherwise."""
+        client = BrowserClient(self._reopen, self.url, screenshot)
+        self._clients.add(client)
+        return client
+
+    def clients(self, n: int, screenshot: bool = False) -> list[BrowserClient]:
+        """``n`` sessions, to be stepped in parallel from ``n`` threads."""
+        return [self.client(screenshot) for _ in range(n)]
+
+    def stats(self) -> dict[str, Any]:
+        """Worker pids, sessions, requests, restarts, and infrastructure failures with their rate
+        per episode. BrowserServerError where nothing answers."""
+        # No proxy: it is on this machine.
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        direct.addheaders = [("Authorization", f"Bearer {self.token}")]
+        try:
+            with direct.open(self.url + "/stats", timeout=10) as file:
+                return json.load(file)
+        except OSError as error:
+            raise BrowserServerError(no_answer(self.url, type(error).__name__)) from error
+
+    def close(self) -> None:
+        """Stop the server, its workers and its browsers, and remove their files. May be called
+        twice."""
+        with self._lock:
+            process = self._process
+            self._process = None
+        if process is None:
+            return
+        atexit.unregister(self.close)
+        for client in list(self._clients):
+            client.close()
+        _end(process, self._directory)
+
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _first_output(process: "subprocess.Popen[bytes]", seconds: float) -> bytes | None:
+    """The process's first line, empty where it ended without one, None where it took too long."""
+    if process.stdout is None:
+        raise ValueError("the process was started without a pipe for what it says")
+    readable = select.select([process.stdout], [], [], seconds)[0]
+    return process.stdout.readline() if readable else None
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _end(process: "subprocess.Popen[bytes]", directory: Path) -> None:
+    """Ask by closing its stdin; then kill whatever of its tree is left, and remove its files."""
+    tree = descendants(process.pid)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(END_SECONDS)
+    kill(tree + descendants(process.pid))
+    process.wait()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def start_browser_server(
+    workers: int | None = None,
+    sessions: int | None = None,
+    port: int = 0,
+    timeout: float = 60,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    rules: PageRules | None = None,
+) -> BrowserServer:
+    """Start a browser server on this machine and wait until its browsers run.
+
+    ``workers``: processes with one Chromium each (None: about one per core, at most four).
+    ``sessions``: how many clients they share (None: 64); as many again wait in a queue. ``port``: 0
+    takes a free one. ``timeout``: seconds to wait for it. ``host``: loopback, unless you name
+    another address and a ``token`` of your own with it (else it is drawn). ``rules``: how pages are
+    treated, for measurements; None is the course's environment. Raises BrowserServerError, one
+    sentence, where it does not start: no Chromium, port busy, too slow."""
+    if token is None and host != "127.0.0.1":
+        raise BrowserServerError(
+            f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as"
+            " well."
+        )
+    options = ServerOptions(
+        host=host,
+        port=port,
+        workers=workers or 0,
+        sessions=sessions or DEFAULT_SESSIONS,
+        rules=rules or PageRules(),
+        directory="",
+    )
+    return BrowserServer(options, timeout, token or secrets.token_urlsafe(16))

@@ -1,0 +1,205 @@
+"""Actions on an element that a busy machine cannot fail.
+
+BrowserGym gives each action 500 ms. On a busy machine a click on a perfectly good button can take
+longer, and the policy would be punished for our load. So no action here fails because time ran out.
+It fails where the page refuses it, in words that Playwright writes to its log; where there are no
+such words, it gets more time, and where that does not help either, the episode is lost to the
+infrastructure. A click that may have reached the page is never made again: the page itself is asked
+whether it has seen it.
+"""
+
+import re
+from typing import Any
+
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Locator
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
+from helpers.browser import private
+from helpers.browser.pool import InfrastructureError
+
+STOCK_MS = 500  # BrowserGym's time limit
+QUICK_MS = 100  # enough for a refusal on a machine that is not busy
+# Enough there for the five tries of a click that Playwright makes without a longer pause: one as
+# the page stands, one for each way to scroll the element into view, and the first way again.
+TRIES = 5
+# Each time limit of a click, and how many refused tries within it are a refusal.
+MOUSE_LIMITS = ((750, TRIES), (1_500, TRIES), (2_500, 1))
+PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a whole step is 7 s
+POLL_MS = 50
+
+# Functions of page.js.
+IS_BLOCKED = "(element, releases) => window.__course && __course.expectClick(element, releases)"
+HAS_LANDED = "() => !window.__course || __course.clickHasLanded()"
+LEAVE_SCROLLED = "element => window.__course && __course.leaveScrolled(element)"
+
+# The lines of Playwright's log in which the page refuses the action. Whole lines, for the log also
+# quotes the page and the policy.
+_REFUSAL = re.compile(
+    r"element is not \w+|element is outside of the viewport|.* intercepts pointer events"
+    r"|did not find some options"
+)
+_PERFORMING = re.compile(r"performing \w+ action")
+_DONE = re.compile(r"\w+ action done")
+# Those after which Playwright scrolls the element into view in another way and tries again.
+_SCROLLED_AFTER = ("outside of the viewport", "intercepts pointer events")
+
+
+class CallLog:
+    """What Playwright wrote down while it tried an action, until the time was up."""
+
+    def __init__(self, error: Exception) -> None:
+        text = str(error).partition("Call log:")[2]
+        lines = [line.strip(" -") for line in text.splitlines()]
+        self.refusals = [line for line in lines if _REFUSAL.fullmatch(line)]
+        # Only the waiting for a document that the action leads to took too long.
+        self.done = any(_DONE.fullmatch(line) for line in lines)
+        # The mouse's events are on their way to the page, or there already.
+        self.under_way = False
+        for line in lines:
+            if _PERFORMING.fullmatch(line):
+                self.under_way = True
+            elif _REFUSAL.fullmatch(line):
+                self.under_way = False
+
+    @property
+    def scrolled(self) -> bool:
+        """Whether a refusal was answered by scrolling."""
+        return any(refusal.endswith(_SCROLLED_AFTER) for refusal in self.refusals)
+
+
+class LoadTolerantLocator:
+    """A locator for BrowserGym's action functions. They call its methods with ``timeout=500``,
+    which is replaced. Each raises Playwright's TimeoutError where the page refuses the action, and
+    `InfrastructureError` where nobody can say why it did not happen."""
+
+    def __init__(self, locator: Locator) -> None:
+        self._locator = locator
+
+    # ---- the mouse ----
+
+    def click(self, **named: Any) -> None:
+        """Click, once."""
+        self._use_mouse("click", named, releases=1)
+
+    def dblclick(self, **named: Any) -> None:
+        """Double-click, once."""
+        self._use_mouse("dblclick", named, releases=2)
+
+    def hover(self, **named: Any) -> None:
+        """Move the mouse here. To move it here twice is to move it here."""
+        self._use_mouse("hover", named, releases=0)
+
+    def _use_mouse(self, name: str, named: dict[str, Any], releases: int) -> None:
+        """``releases``: how often the page sees the mouse's button go up."""
+        if self._is_blocked(releases):
+            self._try_out(name, named)
+        for limit, tries in MOUSE_LIMITS:
+            try:
+                getattr(self._locator, name)(**named | {"timeout": limit})
+                return
+            except PlaywrightTimeout as error:
+                log = CallLog(error)
+                if log.done:
+                    return
+                if log.under_way and releases:
+                    self._wait_until_landed(name)
+                    return
+                if len(log.refusals) >= tries:
+                    self._leave_scrolled(log)
+                    raise
+                # Too few tries to know, or none: this is the machine's doing.
+                self._is_blocked(releases)
+        raise _too_slow(name)
+
+    def _is_blocked(self, releases: int) -> bool:
+        """Whether a click is bound to be refused, for the page's clock stands still; from now on
+        the page counts the releases."""
+        return bool(self._locator.evaluate(IS_BLOCKED, releases))
+
+    def _try_out(self, name: str, named: dict[str, Any]) -> None:
+        """What is bound to be refused is only tried out, so that the refusal has Playwright's words
+        without half a second's waiting. Returns where Playwright knows better."""
+        try:
+            self._retry(name, (), named | {"trial": True}, QUICK_MS, STOCK_MS, PATIENCE_MS)
+        except PlaywrightTimeout as error:
+            self._leave_scrolled(CallLog(error))
+            raise
+
+    def _leave_scrolled(self, log: CallLog) -> None:
+        """How often Playwright scrolled the page depends on the machine's speed, so it is put where
+        the last way to scroll puts it."""
+        if log.scrolled:
+            self._locator.evaluate(LEAVE_SCROLLED)
+
+    def _wait_until_landed(self, name: str) -> None:
+        """The time was up while the click was under way."""
+        for _ in range(PATIENCE_MS // POLL_MS):
+            try:
+                if self._locator.page.evaluate(HAS_LANDED):
+                    return
+            except PlaywrightError:  # it has led to another document
+                return
+            self._locator.page.wait_for_timeout(POLL_MS)
+        raise _too_slow(name)
+
+    # ---- what may be tried again: a second time changes nothing ----
+
+    def fill(self, value: str, **named: Any) -> None:
+        """Replace the text of a field."""
+        self._retry("fill", (value,), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+
+    def clear(self, **named: Any) -> None:
+        """Empty a field."""
+        self._retry("clear", (), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+
+    def select_option(self, options: str | list[str], **named: Any) -> None:
+        """Choose from a list."""
+        self._retry("select_option", (options,), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+
+    def focus(self, **named: Any) -> None:
+        """Focus the element."""
+        self._retry("focus", (), named, STOCK_MS, PATIENCE_MS)
+
+    def _retry(
+        self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *limits: int
+    ) -> None:
+        """Call the locator's method with each time limit (ms) in turn until the page takes it or
+        refuses it."""
+        for limit in limits:
+            try:
+                getattr(self._locator, name)(*arguments, **named | {"timeout": limit})
+                return
+            except PlaywrightTimeout as error:
+                if CallLog(error).refusals:
+                    raise
+        raise _too_slow(name)
+
+    # ---- keys ----
+
+    def press(self, key_comb: str, **_: Any) -> None:
+        """Press a key or a combination, once. Nothing refuses it but a key that does not exist."""
+        for key in split_keys(key_comb):
+            if key not in private.known_keys():
+                # Playwright tries for the whole time, then fails. Without the keys before this
+                # one, which would be held down ever after.
+                self._locator.press(key, timeout=STOCK_MS)
+        try:
+            self._locator.press(key_comb, timeout=PATIENCE_MS)
+        except PlaywrightTimeout as error:
+            raise _too_slow("press") from error
+
+
+def split_keys(key_comb: str) -> list[str]:
+    """The keys of a combination, as Playwright splits it: "Control++" is Control and "+"."""
+    keys = [""]
+    for character in key_comb:
+        if character == "+" and keys[-1]:
+            keys.append("")
+        else:
+            keys[-1] += character
+    return keys
+
+
+def _too_slow(name: str) -> InfrastructureError:
+    return InfrastructureError(f"the browser did not get through a {name} in time")

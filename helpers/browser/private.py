@@ -1,0 +1,244 @@
+"""Everything that touches private parts of Playwright and BrowserGym, each with its reason.
+
+Written for Playwright 1.44 and BrowserGym 0.14.3 (constraints.txt pins both). Whoever moves to
+other versions reads this file: all else in helpers/browser uses only what the two libraries
+document. Importing it changes nothing; `apply_patches` is called by a worker process for itself.
+"""
+
+import functools
+import inspect
+import pkgutil
+import re
+import traceback
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import FrameType, FunctionType
+from typing import Any, TypeVar
+
+import browsergym.core.action.functions as browsergym_actions
+import playwright
+from browsergym.core.action.utils import get_elem_by_bid
+from browsergym.miniwob.base import AbstractMiniwobTask
+from playwright._impl._connection import Connection
+from playwright.sync_api import CDPSession, Locator, Page, Playwright
+
+T = TypeVar("T")
+
+
+# ---- patches, for speed only: what a session shows and pays is the same without them ----
+
+
+def apply_patches() -> None:
+    """Make Playwright's Python side cheaper, in this process. For a process that does nothing but
+    drive a browser, for it changes `inspect` and `traceback` as well.
+
+    - Playwright takes the call stack four times per call, to name it in errors. Looking for source
+      files and lines doubled the work of a step.
+    - It looks for its own objects in all that it receives. A snapshot of a page holds none, and has
+      thousands of nodes.
+    """
+    inspect.stack = _stack_without_source  # type: ignore[assignment]
+    traceback.extract_stack = _no_stack  # type: ignore[assignment]
+    replace = Connection._replace_guids_with_channels
+    Connection._replace_guids_with_channels = (  # type: ignore[method-assign]
+        lambda self, payload: payload if _is_snapshot(payload) else replace(self, payload)
+    )
+
+
+def _stack_without_source(*_: Any) -> list[inspect.FrameInfo]:
+    """`inspect.stack` without the lines of source around each frame."""
+    caller: FrameType | None = inspect.currentframe()
+    caller = caller.f_back if caller is not None else None
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+        for frame, line in traceback.walk_stack(caller)
+    ]
+
+
+def _no_stack(*_: Any, **__: Any) -> traceback.StackSummary:
+    return traceback.StackSummary()
+
+
+def _is_snapshot(payload: Any) -> bool:
+    """Whether this answer holds a DOM snapshot ("documents") or an accessibility tree ("nodes")."""
+    if not isinstance(payload, dict) or not isinstance(payload.get("result"), dict):
+        return False
+    return bool(payload["result"].keys() & {"nodes", "documents"})
+
+
+# ---- Playwright: its event loop, its greenlets, its messages ----
+
+
+def call_when_readable(playwright: Playwright, fd: int, callback: Callable[[], object]) -> None:
+    """Call ``callback`` from Playwright's event loop whenever ``fd`` can be read."""
+    playwright._loop.add_reader(fd, callback)  # type: ignore[attr-defined]
+
+
+def run_event_loop(playwright: Playwright) -> None:
+    """Give this greenlet to Playwright's event loop, for ever. Playwright's synchronous calls hand
+    over to that loop while they wait, so requests that are served in greenlets of their own take
+    turns: one session's waiting is another's time."""
+    playwright._dispatcher_fiber.switch()  # type: ignore[attr-defined]
+
+
+def wait_for(playwright: Playwright, coroutine: Coroutine[Any, Any, T]) -> T:
+    """The coroutine's result, waited for as Playwright's own calls wait."""
+    return playwright._sync(coroutine)  # type: ignore[attr-defined]
+
+
+def has_loaded(page: Page) -> bool:
+    """Whether the page's document has been parsed. ``wait_for_load_state`` says so too, but takes
+    three messages to the browser."""
+    return "domcontentloaded" in page.main_frame._impl_obj._load_states
+
+
+class ExtractionPage:
+    """What BrowserGym's extraction functions need of a page, its context and its CDP session: they
+    would open a new CDP session for each look, and get the one that is kept."""
+
+    def __init__(self, cdp: CDPSession) -> None:
+        self.context = self
+        self._cdp = cdp
+        self._frames: dict[str, Any] | None = None
+
+    def new_cdp_session(self, page: object) -> "ExtractionPage":
+        """The session that is kept, here."""
+        return self
+
+    def detach(self) -> None:
+        """It stays attached."""
+
+    def send(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """One message to the page, and its answer."""
+        if method == "Page.getFrameTree":
+            # No task has frames inside, and a page's own never changes.
+            if self._frames is None:
+                self._frames = self._cdp.send(method)
+            return self._frames
+        # Not `CDPSession.send`, which looks for Playwright's own objects in the whole answer.
+        return self._cdp._sync(self._cdp._impl_obj.send(method, params))
+
+
+@functools.cache
+def known_keys() -> frozenset[str]:
+    """The names that Playwright's ``press`` knows as keys, read from its driver: its keyboard
+    layout, one definition a key, and the shorter names in input.js. On the number pad only the
+    place of a key is a name, not what it types. RuntimeError where the driver has changed."""
+    driver = Path(playwright.__file__).parent / "driver" / "package" / "lib" / "server"
+    layout = (driver / "usKeyboardLayout.js").read_text()
+    aliases = re.search(r"aliases = new Map\((.*?)\);", (driver / "input.js").read_text())
+    definitions = re.findall(r"^  '(\w+)': \{(.*?)^  \}", layout, re.MULTILINE | re.DOTALL)
+    if len(definitions) < 100 or aliases is None:
+        raise RuntimeError("Playwright's keyboard layout has changed; install playwright 1.44.")
+    keys = {"ControlOrMeta", "\n", "\r", *re.findall(r"'(\w+)'", aliases[1])}
+    for name, definition in definitions:
+        keys.add(name)
+        if "'location'" not in definition:
+            typed = re.findall(r"'(?:key|shiftKey)': '((?:\\.|[^'\\])+)'", definition)
+            keys.update(re.sub(r"\\(.)", r"\1", key) for key in typed)
+    return frozenset(keys)
+
+
+# ---- BrowserGym: its action functions, its marking script, MiniWoB's set-up ----
+
+
+def find_element(page: Page, bid: str) -> Locator:
+    """The element with this bid. ValueError where there is none."""
+    return get_elem_by_bid(page, bid)
+
+
+def call_action(
+    name: str,
+    arguments: tuple[Any, ...],
+    page: Page,
+    find: Callable[[Page, str], object],
+) -> None:
+    """Run BrowserGym's action function ``name``.
+
+    The function looks for its page, its settings and its ``get_elem_by_bid`` in the globals of its
+    module, which the other sessions of a worker use too: it is bound to globals of its own."""
+    names = vars(browsergym_actions) | {
+        "page": page,
+        "demo_mode": "off",
+        "retry_with_force": False,
+        "get_elem_by_bid": lambda page, bid, scroll_into_view=False: find(page, bid),
+    }
+    function = getattr(browsergym_actions, name)
+    FunctionType(function.__code__, names, None, function.__defaults__)(*arguments)
+
+
+# What is taken out of frame_mark_elements.js: visibility ratios are not part of our observation,
+# and waiting for them costs two frames. The rest is verbatim.
+_CHANGES = (
+    ("async ([parent_bid, bid_attr_name,", "const mark = ([parent_bid, bid_attr_name,"),
+    ("elems_to_be_visited.add(elem);", ""),
+    ("intersection_observer.observe(elem);", ""),
+    ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", ""),
+)
+
+
+def page_script() -> str:
+    """page.js with BrowserGym's own marking code in it. RuntimeError where that has changed."""
+    mark = _browsergym_script("frame_mark_elements.js")
+    for old, new in _CHANGES:
+        if mark.count(old) != 1:
+            raise RuntimeError(
+                f"BrowserGym's frame_mark_elements.js has changed ({old[:40]!r}); install 0.14.3."
+            )
+        mark = mark.replace(old, new)
+    unmark = _browsergym_script("frame_unmark_elements.js")
+    unmark = unmark.replace("() => {", "const unmark = () => {", 1)
+    source = Path(__file__).with_name("page.js").read_text()
+    source = source.replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
+    return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
+
+
+def _browsergym_script(name: str) -> str:
+    source = pkgutil.get_data("browsergym.core", f"javascript/{name}")
+    if source is None:
+        raise RuntimeError(f"BrowserGym has no {name} any more; install 0.14.3.")
+    return source.decode()
+
+
+class LoadedPage:
+    """A page on which ``task.setup`` has run before: what loads it and takes its display away does
+    nothing. ``how`` the page is made as new is "keep" or "copy", see page.js.
+
+    MiniWoB's set-up calls `goto`, `evaluate` with two scripts, and `wait_for_function`; the scripts
+    are told apart by a line that only one of them has."""
+
+    def __init__(self, page: Page, cdp: CDPSession, how: str) -> None:
+        self._page = page
+        self._how = how
+        self._ready = False
+        # The accessibility tree is built anew (disabled again, if it was not enabled): one that
+        # sees a page grow leaves out the words of labels.
+        for command in ("Accessibility.enable", "Accessibility.disable"):
+            cdp.send(command)
+
+    def goto(self, url: str) -> None:
+        """The page is there already."""
+
+    def evaluate(self, script: str) -> Any:
+        """What a script of the set-up returns. The one that starts the episode also makes the page
+        as new; the one that takes the display away has done so before."""
+        lines = script.splitlines()
+        if "core.startEpisodeReal();" in lines:
+            self._ready = self._page.evaluate(
+                f"() => {{ __course.{self._how}(); {script}; return WOB_TASK_READY; }}"
+            )
+            return None
+        if "removeDisplay();" in lines:
+            return None
+        return self._page.evaluate(script)
+
+    def wait_for_function(self, script: str) -> None:
+        """Wait for the task to be ready, which it mostly is at once."""
+        if not self._ready:
+            self._page.wait_for_function(script)
+
+
+def task_info(task: AbstractMiniwobTask) -> dict[str, Any]:
+    """What the page says of its episode, also where `validate` would not ask it because of a "#"
+    in the address."""
+    return task._get_info()

@@ -1,0 +1,350 @@
+"""BrowserGym's MiniWoB tasks in a page that is kept: one episode after another.
+
+Stock BrowserGym starts two browsers per reset, sleeps 0.5 s per step and takes a screenshot nobody
+asked for. Here one Chromium serves many sessions, each with a context and a page of its own, which
+loads the task anew for an episode, or starts it again as it stands where nothing can tell
+(`PageRules.in_place`). What a policy can see is BrowserGym's own: `task.setup`, `task.validate`,
+the action functions, the marking script, the DOM snapshot and the accessibility tree are its code.
+What differs:
+
+- Time. Stock waits 500 ms after an action, and 100 ms within it, so that the page settles. Here
+  the page's clock stands still and is moved 600 ms on after each action (page.js; `noop(ms)` adds
+  its own): no time passes while the policy thinks.
+- The viewport stays 332 x 214, as the tasks ask. Stock loses that size with its first screenshot
+  (a session that overrides the device metrics is detached); from then on every step resizes the
+  page twice, which moves elements and closes open lists.
+"""
+
+import base64
+import re
+from contextlib import suppress
+from typing import Any, cast
+
+import browsergym.core.observation as stock
+from browsergym.miniwob import ALL_MINIWOB_TASKS
+from browsergym.miniwob.base import AbstractMiniwobTask
+from browsergym.utils.obs import flatten_axtree_to_str
+from playwright.sync_api import BrowserContext, CDPSession, Page
+from playwright.sync_api import Error as PlaywrightError
+
+from helpers.browser import private
+from helpers.browser.actions import ParsedAction, parse_action
+from helpers.browser.elements import list_elements
+from helpers.browser.kept_chromium import ORIGIN, KeptChromium
+from helpers.browser.locator import CallLog, LoadTolerantLocator
+from helpers.browser.pool import InfrastructureError
+
+Fields = dict[str, Any]  # the fields of a `helpers.browser.models.BrowserObservation`
+
+TASKS = {task.subdomain: task for task in ALL_MINIWOB_TASKS}
+CONTEXT_EPISODES = 100  # then a session takes a new context, so that nothing piles up in one
+MAX_ERROR = 500  # characters of an error
+SCROLL_FRAMES = 3  # the wheel moves the page only with the frames that are drawn
+LOOKS = 5  # how often a page that is on the move is looked at before the look counts as failed
+LOOK_AGAIN_MS = 50
+LOAD_TIMEOUT_MS = 3_000  # as in stock, for a document that an action loads
+
+
+class OpenPage:
+    """A browser context with one page in it, and what happened to the page."""
+
+    def __init__(self, chromium: KeptChromium) -> None:
+        self._chromium = chromium
+        self.context: BrowserContext = chromium.new_context()
+        self.generation = chromium.generation
+        self.page: Page = self.context.new_page()
+        self.popup: Page | None = None
+        self.crashed = False
+        self.page.on("crash", self._note_crash)
+        self.page.on("popup", self._note_popup)
+        self.cdp: CDPSession = self.context.new_cdp_session(self.page)
+        self.extraction = private.ExtractionPage(self.cdp)
+        # What the pages before left, which else waits for hundreds of episodes.
+        self.cdp.send("HeapProfiler.collectGarbage")
+
+    def _note_crash(self, _: Page) -> None:
+        self.crashed = True
+
+    def _note_popup(self, popup: Page) -> None:
+        self.popup = popup
+
+    @property
+    def trouble(self) -> str:
+        """What broke the page, or an empty string."""
+        if self.crashed:
+            return "the page's process crashed"
+        if self.generation != self._chromium.generation or not self._chromium.is_connected():
+            return "the browser was restarted while the episode ran"
+        return ""
+
+    def usable_again(self) -> bool:
+        """Whether nothing out of the ordinary has happened to the page."""
+        return not (self.trouble or self.popup or self.page.is_closed())
+
+    def move_mouse_away(self) -> None:
+        """Off all elements, as on a page that has just been opened."""
+        self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": -50, "y": -50})
+
+    def picture(self) -> bytes:
+        """The page as PNG."""
+        return base64.b64decode(self.cdp.send("Page.captureScreenshot", {"format": "png"})["data"])
+
+    def close(self) -> None:
+        """Close the context, if the browser that held it still runs."""
+        if self.generation == self._chromium.generation:
+            with suppress(PlaywrightError):
+                self.context.close()
+
+
+class Session:
+    """One episode after another. Its public methods are what the pool may ask a worker for."""
+
+    def __init__(self, chromium: KeptChromium) -> None:
+        self._chromium = chromium
+        # Counted from different numbers, lest all sessions renew their contexts at once.
+        self._episodes = 37 * len(chromium.browser.contexts)
+        self._open: OpenPage | None = None
+        self._task: AbstractMiniwobTask | None = None
+        self._last: Fields | None = None  # the last observation; None where no episode runs
+
+    @property
+    def opened(self) -> OpenPage:
+        """The page of the episode."""
+        if self._open is None:
+            raise InfrastructureError("no page is open")
+        return self._open
+
+    def close(self) -> None:
+        """Give the browser context back. `reset` takes a new one."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._last = None
+
+    # ---- reset ----
+
+    def reset(self, task: str, seed: int, picture: bool = False) -> Fields:
+        """Start an episode of ``task``, with a PNG of the page where ``picture`` asks for it.
+        `InfrastructureError` where the page does not start, tried twice."""
+        try:
+            return self._reset(task, seed, picture)
+        except PlaywrightError:
+            self.close()
+        try:
+            return self._reset(task, seed, picture)
+        except PlaywrightError as error:
+            cause = str(error).splitlines()[0]
+            raise InfrastructureError(f"the task page did not start: {cause}") from error
+
+    def _reset(self, task: str, seed: int, picture: bool) -> Fields:
+        self._episodes += 1
+        last = self._last
+        self._last = None
+        self._task = new = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
+        goal = self._start(new, last, picture)
+        new.page = self.opened.page
+        fields = {
+            "task": task,
+            "seed": seed,
+            "goal": goal or "",
+            "step": 0,
+            "reward": 0.0,
+            "raw_reward": 0.0,
+            "done": False,
+            "ended": "",
+            "error": "",
+            "last_action_error": False,
+        }
+        self._last = fields | self._observe(picture)
+        return self._last
+
+    def _start(self, task: AbstractMiniwobTask, last: Fields | None, picture: bool) -> str:
+        """Set the task up and return its goal: in a new context, on the page of the ``last``
+        episode loaded anew, or on that page as it stands."""
+        if last is None or last["ended"] == "left_page" or self._page_is_due():
+            self.close()
+            self._open = OpenPage(self._chromium)
+            return task.setup(self._open.page)[0]
+        self.opened.move_mouse_away()
+        page = self.opened.page
+        how = self._chromium.rules.in_place.get(last["task"])
+        if how is None or page.url != task.url or picture:  # another task has another address
+            return task.setup(page)[0]
+        return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))[0]
+
+    def _page_is_due(self) -> bool:
+        """Whether the page of the last episode must not serve another one."""
+        return self._episodes % CONTEXT_EPISODES == 0 or not self.opened.usable_again()
+
+    # ---- step ----
+
+    def step(self, text: str, picture: bool = False, observe: bool = True) -> Fields:
+        """Take one action, given as the policy wrote it. Without ``observe`` the page is not read
+        again, only what the action earned; the page in the answer is the one before the action.
+
+        `InfrastructureError` for whatever breaks here: it is ours, never the policy's, and must
+        not become a reward."""
+        if self._last is None or self._open is None:
+            raise InfrastructureError("the browser was restarted while the episode ran")
+        if self._open.trouble:
+            raise InfrastructureError(self._open.trouble)
+        try:
+            self._last = self._step(self._last, parse_action(text), picture, observe)
+            return self._last
+        except Exception as error:
+            self._last = None
+            reason = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+            if isinstance(error, InfrastructureError):
+                reason = str(error)
+            raise InfrastructureError(self._open.trouble or reason) from error
+
+    def _step(self, last: Fields, action: ParsedAction, picture: bool, observe: bool) -> Fields:
+        if not action.ok:  # not executed, no time passes, the page is as it was
+            return last | {
+                "step": last["step"] + 1,
+                "error": action.reason,
+                "last_action_error": True,
+                "screenshot": self.opened.picture() if picture else None,
+            }
+        error = self._act(action)
+        self._settle(action)
+        outcome = self._outcome()
+        fields = last | outcome
+        fields["step"] = last["step"] + 1
+        fields["error"] = error
+        fields["last_action_error"] = bool(error)
+        fields["screenshot"] = None
+        if outcome["ended"] == "left_page":  # not observed: the page is not the task's
+            fields["url"] = self._active_page().url
+            return fields
+        if observe:
+            fields |= self._observe(picture)
+        return fields
+
+    def _act(self, action: ParsedAction) -> str:
+        """Execute the action. Returns the error that the policy is told, or an empty string."""
+        if action.name == "noop":  # its time passes in `_settle`
+            return ""
+        try:
+            private.call_action(action.name, action.args, self.opened.page, _find_element)
+        except InfrastructureError:
+            raise
+        except Exception as error:  # as in stock: the policy is told what went wrong
+            if self.opened.trouble:
+                raise
+            return _error_text(error)
+        return ""
+
+    def _settle(self, action: ParsedAction) -> None:
+        """Move the page's clock on; then wait, as stock does, for documents that are loading."""
+        milliseconds: float = self._chromium.rules.settle_ms
+        if action.name == "noop":
+            milliseconds += cast(float, action.args[0])
+        frames = SCROLL_FRAMES if action.name == "scroll" else 0
+        try:
+            self.opened.page.evaluate(
+                "([ms, frames]) => window.__course && __course.advance(ms, frames)",
+                [milliseconds, frames],
+            )
+        except PlaywrightError:  # the page is being left, unless it broke
+            if self.opened.trouble:
+                raise
+        for page in self.opened.context.pages:
+            if not private.has_loaded(page):
+                with suppress(PlaywrightError):
+                    page.wait_for_load_state("domcontentloaded", timeout=LOAD_TIMEOUT_MS)
+
+    def _active_page(self) -> Page:
+        """As in stock a window that opened is the active page, which ends the episode."""
+        return self.opened.popup or self.opened.page
+
+    def _outcome(self) -> Fields:
+        """What the page says of the episode: reward, raw_reward, done and ended."""
+        info, done = self._page_info()
+        # RAW_REWARD_GLOBAL, not REWARD_GLOBAL: the latter shrinks with the time taken.
+        raw_reward = float(info.get("RAW_REWARD_GLOBAL", 0.0)) if done else 0.0
+        if not done:
+            ended = ""
+        elif info.get("error"):
+            ended = "left_page"
+        elif raw_reward >= 1:
+            ended = "solved"
+        elif info.get("REWARD_REASON") == "timed out":
+            ended = "time_limit"
+        else:
+            ended = "failed"
+        return {
+            "reward": float(ended == "solved"),
+            "raw_reward": raw_reward,
+            "done": bool(done),
+            "ended": ended,
+        }
+
+    def _page_info(self) -> tuple[dict[str, Any], bool]:
+        """The page's record of the episode as BrowserGym reads it, and whether it is over."""
+        if self._task is None:
+            raise InfrastructureError("no episode is running")
+        page = self.opened.page
+        if page.is_closed():
+            return {"error": "page closed"}, True
+        active = self._active_page()
+        _, done, _, info = self._task.validate(active, [])
+        on_task_page = active is page and page.url.split("#")[0] == self._task.url
+        if info.get("error") and on_task_page:
+            # Stock calls a link to "#" leaving the page, and pays nothing for a solved task.
+            info = private.task_info(self._task)
+            done = info["DONE_GLOBAL"]
+        return info, done
+
+    # ---- observe ----
+
+    def _observe(self, picture: bool) -> Fields:
+        focused, dom, tree = self._look()
+        text = flatten_axtree_to_str(tree)
+        properties = stock.extract_dom_extra_properties(dom, scale_factor=1.0)
+        return {
+            "url": self.opened.page.url,
+            "text": text,
+            "axtree_txt": text,
+            "focused_bid": focused,
+            "elements": list_elements(tree, properties, focused),
+            "screenshot": self.opened.picture() if picture else None,
+        }
+
+    def _look(self) -> tuple[str, Fields, Fields]:
+        """What `_look_once` sees, tried again where a page that loads a new document gets in
+        between."""
+        for _ in range(LOOKS - 1):
+            try:
+                return self._look_once()
+            except PlaywrightError:
+                if self.opened.trouble:
+                    raise
+                self.opened.page.wait_for_timeout(LOOK_AGAIN_MS)
+        return self._look_once()
+
+    def _look_once(self) -> tuple[str, Fields, Fields]:
+        """Mark the elements and read the page: the focused element's bid, the DOM snapshot, the
+        accessibility tree."""
+        page = self.opened.page
+        extraction = cast(Page, self.opened.extraction)
+        focused = page.evaluate("() => __course.mark()")  # no MiniWoB task has frames inside
+        # The paint order is read by nobody.
+        dom = stock.extract_dom_snapshot(extraction, include_paint_order=False)
+        tree = stock.extract_merged_axtree(extraction)
+        page.evaluate("() => __course.unmark()")
+        return focused, dom, tree
+
+
+def _find_element(page: Page, bid: str) -> LoadTolerantLocator:
+    return LoadTolerantLocator(private.find_element(page, bid))
+
+
+def _error_text(error: Exception) -> str:
+    """The action's error as stock words it, without Playwright's log of every attempt: how many
+    there were depends on the machine's speed, and the same actions must give the same observation.
+    The first refusal in it is kept."""
+    first_line = re.sub(r"Timeout \d+ms", "Timeout 500ms", str(error).partition("\n")[0])
+    refusals = CallLog(error).refusals
+    reason = f" ({refusals[0]})" if refusals else ""
+    return f"{type(error).__name__}: {first_line}{reason}"[:MAX_ERROR]

@@ -1,0 +1,85 @@
+"""Figures of results: rates with their intervals, and the reward over the updates of a run."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from helpers.course.figures.style import COLOURS, LINES, MARKERS, new_figure
+from helpers.evaluation.statistics import wilson_interval
+
+SMOOTHED = 10  # updates in the running mean of a training curve
+
+
+def rates(
+    groups: Mapping[str, Mapping[str, tuple[int, int]]],
+    title: str,
+    label: str = "episodes solved (%)",
+) -> Figure:
+    """Rates with 95 % Wilson intervals, in rows.
+
+    ``groups``: row -> {series: (successes, n)}; ``label``: what the axis says.
+    """
+    names = [name for row in groups.values() for name in row]
+    series = list(dict.fromkeys(names))
+    figure, axes = new_figure(6.6, 1.0 + 0.15 * len(groups) * (len(series) + 1))
+    for number, name in enumerate(series):
+        beside = 0.7 * (number - (len(series) - 1) / 2) / len(series)  # series share a row
+        for row, counts in enumerate(groups.values()):
+            if name in counts:
+                legend = name if row == 0 else "_"
+                _draw_rate(axes, counts[name], row + beside, number, legend)
+    axes.set(
+        yticks=range(len(groups)),
+        yticklabels=groups,
+        ylim=(len(groups) - 0.5, -0.5),
+        xlim=(-2, 102),
+        xlabel=label,
+    )
+    figure.legend(loc="outside lower center", ncols=len(series), frameon=False, fontsize=8)
+    axes.set_title(title)
+    return figure
+
+
+def _draw_rate(axes: Axes, counts: tuple[int, int], y: float, number: int, legend: str) -> None:
+    """The point and the interval of one rate at height ``y``, in the style of a series."""
+    successes, n = counts
+    colour = COLOURS[number]
+    ends = [100 * end for end in wilson_interval(successes, n)]
+    axes.plot(ends, [y, y], color=colour, linestyle=LINES[number % len(LINES)])
+    axes.plot(
+        100 * successes / max(n, 1),
+        y,
+        MARKERS[number % len(MARKERS)],
+        color=colour,
+        label=legend,
+        markersize=5,
+    )
+
+
+def training_curves(runs: Mapping[str, Sequence[Mapping[str, float]]], title: str) -> Figure:
+    """Mean reward of each update (dots) and of the last ten (line), for each run.
+
+    ``runs``: name -> the rows of `helpers.learning.recorder.read_metrics`.
+    """
+    figure, axes = new_figure(6.6, 2.9)
+    for i, (name, rows) in enumerate(runs.items()):
+        updates = [row["update"] for row in rows]
+        rewards = [row["reward"] for row in rows]
+        axes.plot(updates, rewards, ".", color=COLOURS[i], alpha=0.25, markersize=4)
+        line = LINES[i % len(LINES)]
+        axes.plot(updates, _running_mean(rewards), color=COLOURS[i], linestyle=line, label=name)
+    axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03))
+    axes.locator_params("x", integer=True)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.set_title(title)
+    return figure
+
+
+def _running_mean(values: Sequence[float]) -> list[float]:
+    """For each value the mean of it and of those before it, `SMOOTHED` at most."""
+    means = []
+    for end in range(1, len(values) + 1):
+        window = values[max(0, end - SMOOTHED) : end]
+        means.append(sum(window) / len(window))
+    return means

@@ -1,0 +1,84 @@
+"""How episodes are played: by default, in a training run, and when a policy is tested.
+
+Each function makes a `RolloutConfig`. One config may serve several tasks: all of them then read one
+prompt, the union of what each needs, and keep their own number of turns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from helpers.episodes.config import RolloutConfig
+from helpers.episodes.tasks import task_names, task_spec
+from helpers.policy.prompts import PromptConfig
+from helpers.settings.profiles import Profile
+
+
+def rollout_config(
+    tasks: str | Sequence[str], examples: bool = True, **changes: Any
+) -> RolloutConfig:
+    """The way a task (or several) is played by default.
+
+    Without ``examples`` the prompt shows no worked ones: a policy that has learned the format needs
+    none. ``changes``: fields of `RolloutConfig`.
+    """
+    names = task_names(tasks)
+    specs = [task_spec(name) for name in names]
+    shown: tuple[str, ...] = ()
+    if examples:
+        # Those that show a field serve a task of clicks, too, and not the other way round.
+        shown = max((spec.examples for spec in specs), key=lambda names: "field" in names)
+    config = RolloutConfig(
+        max_turns=max(spec.max_turns for spec in specs),
+        max_tokens=max(spec.max_tokens for spec in specs),
+        turns=_turns_of_each(names),
+        prompt=PromptConfig(
+            actions=max((spec.actions for spec in specs), key=len),
+            examples=shown,
+            free_text=any(spec.free_text for spec in specs),
+        ),
+    )
+    return replace(config, **changes)
+
+
+def episode_config(profile: Profile) -> RolloutConfig:
+    """How the profile's episodes are played in training."""
+    return _as_trained(profile.tasks, profile)
+
+
+def evaluation_config(
+    tasks: str | Sequence[str],
+    taught: str | Sequence[str],
+    profile: Profile,
+    temperature: float = 0.0,
+) -> RolloutConfig:
+    """How a policy is tested on ``tasks``: greedily, unless a ``temperature`` is given.
+
+    It reads the prompt of the tasks that it was ``taught``. Each task keeps its own number of
+    turns, unless the profile has one for all.
+    """
+    turns = {}
+    if not profile.max_turns:
+        turns = _turns_of_each((*task_names(tasks), *task_names(taught)))
+    return replace(_as_trained(taught, profile), temperature=temperature, top_k=0, turns=turns)
+
+
+def _as_trained(tasks: str | Sequence[str], profile: Profile) -> RolloutConfig:
+    """How ``tasks`` are played in training with the settings of a profile."""
+    config = rollout_config(
+        tasks,
+        examples=profile.examples == "task",
+        temperature=profile.temperature,
+        top_k=profile.top_k,
+    )
+    if profile.max_turns:
+        config = replace(config, max_turns=profile.max_turns, turns={})
+    if profile.max_tokens:
+        config = replace(config, max_tokens=profile.max_tokens)
+    return config
+
+
+def _turns_of_each(tasks: Sequence[str]) -> dict[str, int]:
+    """Each task's number of turns, where there are several: one alone has ``max_turns``."""
+    turns = {name: task_spec(name).max_turns for name in tasks}
+    return turns if len(turns) > 1 else {}

@@ -1,0 +1,208 @@
+"""What the machine's load does is not the policy's fault: no action fails because time ran out, and
+none that may have reached the page is made twice.
+
+A busy machine is played by the page, which counts what reaches it, and by time limits that are far
+too short; so the tests do not depend on how busy the machine is.
+"""
+
+import pytest
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
+from helpers.browser import locator, private
+from helpers.browser.locator import CallLog, LoadTolerantLocator, split_keys
+from helpers.browser.pool import InfrastructureError
+
+LOG = """Locator.click: Timeout 500ms exceeded.
+Call log:
+waiting for get_by_test_id("13")
+  -   locator resolved to <p bid="13">element is not visible</p>
+  - fill("the dog intercepts pointer events")
+  - attempting click action
+  -   waiting for element to be visible, enabled and stable
+  -   element is visible, enabled and stable
+  -   scrolling into view if needed
+  -   done scrolling
+"""
+PERFORMING = "  -   performing click action\n"
+REFUSED = '  -   <div id="top">Top</div> intercepts pointer events\n'
+DONE = "  -   click action done\n  -   waiting for scheduled navigations to finish\n"
+
+
+def timeout(log):
+    return PlaywrightTimeout(log)
+
+
+@pytest.mark.parametrize(
+    "rest, refusals, under_way, done",
+    [
+        ("", 0, False, False),
+        (PERFORMING, 0, True, False),
+        (PERFORMING + REFUSED, 1, False, False),
+        (REFUSED + PERFORMING, 1, True, False),
+        (PERFORMING + DONE, 0, True, True),
+    ],
+)
+def test_the_log_says_what_became_of_a_click(rest, refusals, under_way, done):
+    """The page's own words and the policy's, which the log quotes, are no refusals."""
+    log = CallLog(timeout(LOG + rest))
+    assert (len(log.refusals), log.under_way, log.done) == (refusals, under_way, done)
+
+
+# ---- a page that takes its time ----
+
+
+class SlowLocator:
+    """A locator whose every action is cut off by its time limit once the action has begun, or
+    before: what a busy machine makes of Playwright's."""
+
+    def __init__(self, real, log, reaches_the_page, times=1):
+        self.real = real
+        self.page = real.page
+        self.log = log
+        self.reaches_the_page = reaches_the_page
+        self.times = times
+
+    def evaluate(self, *arguments):
+        return self.real.evaluate(*arguments)
+
+    def __getattr__(self, name):
+        def act(*arguments, **named):
+            if self.times == 0:
+                return getattr(self.real, name)(*arguments, **named)
+            self.times -= 1
+            if self.reaches_the_page:
+                getattr(self.real, name)(*arguments, **named)
+            raise timeout(self.log)
+
+        return act
+
+
+@pytest.fixture
+def button(session):
+    """click-test's button, on a page that counts the clicks it gets."""
+    session.close()
+    session.reset("click-test", 0)
+    page = session.opened.page
+    page.evaluate("() => { clicks = 0; addEventListener('click', () => { clicks += 1; }, true); }")
+    return private.find_element(page, "13")
+
+
+def clicks_on(button):
+    return button.page.evaluate("clicks")
+
+
+@pytest.mark.parametrize("name, clicks", [("click", 1), ("dblclick", 2)])
+def test_a_click_that_landed_is_no_failure_and_is_not_made_again(button, name, clicks):
+    """The time was up after the click had reached the page, before Playwright knew."""
+    slow = SlowLocator(button, LOG + PERFORMING, reaches_the_page=True)
+    getattr(LoadTolerantLocator(slow), name)(timeout=500)
+    assert clicks_on(button) == clicks
+
+
+@pytest.mark.parametrize("name, clicks", [("click", 1), ("dblclick", 2)])
+def test_a_click_that_was_not_begun_in_time_is_made(button, name, clicks):
+    slow = SlowLocator(button, LOG, reaches_the_page=False)
+    getattr(LoadTolerantLocator(slow), name)(timeout=500)
+    assert clicks_on(button) == clicks
+
+
+def test_a_click_whose_navigation_is_slow_is_done(button):
+    slow = SlowLocator(button, LOG + PERFORMING + DONE, reaches_the_page=True)
+    LoadTolerantLocator(slow).click(timeout=500)
+    assert clicks_on(button) == 1
+
+
+def test_a_refusal_that_was_seen_too_few_times_is_tried_again(button):
+    """Playwright scrolls in four ways before it knows that a click cannot land; a busy machine
+    does not get through them in time."""
+    slow = SlowLocator(button, LOG + REFUSED, reaches_the_page=False)
+    LoadTolerantLocator(slow).click(timeout=500)
+    assert clicks_on(button) == 1
+
+
+def test_a_click_that_nobody_ever_sees_is_the_machines_fault(button, monkeypatch):
+    monkeypatch.setattr(locator, "PATIENCE_MS", 200)
+    lost = SlowLocator(button, LOG + PERFORMING, reaches_the_page=False, times=9)
+    with pytest.raises(InfrastructureError, match="click in time"):
+        LoadTolerantLocator(lost).click(timeout=500)
+    stuck = SlowLocator(button, LOG, reaches_the_page=False, times=9)
+    with pytest.raises(InfrastructureError, match="click in time"):
+        LoadTolerantLocator(stuck).click(timeout=500)
+    assert clicks_on(button) == 0
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_a_key_is_pressed_once_or_the_episode_is_lost(session, reaches):
+    """Playwright's log does not tell whether a key has been pressed."""
+    start = session.reset("enter-text", 0)
+    field = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
+    real = private.find_element(session.opened.page, field)
+    slow = SlowLocator(real, LOG, reaches_the_page=reaches)
+    with pytest.raises(InfrastructureError, match="press in time"):
+        LoadTolerantLocator(slow).press("a", timeout=500)
+    assert real.input_value() == ("a" if reaches else "")
+
+
+def test_what_changes_nothing_a_second_time_is_tried_again(session):
+    start = session.reset("enter-text", 0)
+    field = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
+    real = private.find_element(session.opened.page, field)
+    slow = SlowLocator(real, LOG, reaches_the_page=True)
+    LoadTolerantLocator(slow).fill("abc", timeout=500)
+    assert real.input_value() == "abc"
+    slow.times = 1
+    LoadTolerantLocator(slow).clear(timeout=500)
+    assert real.input_value() == ""
+
+
+# ---- the place of the page after a refusal ----
+
+
+def place_after_refusal(session, limit, monkeypatch):
+    """Where daily-calendar has scrolled to after a click that something covers, found out only
+    while the click is made: its boxes depended on how many tries the machine got through."""
+    monkeypatch.setattr(locator, "MOUSE_LIMITS", ((limit, 1), (1_500, 1)))
+    session.reset("daily-calendar", 1)
+    session.step("click('107')")
+    refused = session.step("click('17')")
+    assert "intercepts pointer events" in refused["error"]
+    return [element["box"] for element in refused["elements"]]
+
+
+def test_a_refused_click_leaves_the_page_in_the_same_place_at_every_speed(session, monkeypatch):
+    places = [
+        place_after_refusal(session, limit, monkeypatch) for limit in (1, 60, 300, 900, 1_600)
+    ]
+    assert places == [places[0]] * 5
+
+
+# ---- keys ----
+
+
+def test_keys_are_split_as_playwright_splits_them():
+    assert split_keys("a") == ["a"]
+    assert split_keys("Control+Shift+T") == ["Control", "Shift", "T"]
+    assert split_keys("Control++") == ["Control", "+"]
+    assert split_keys("+") == ["+"]
+    assert split_keys("") == [""]
+
+
+def test_the_known_keys_are_playwrights(session):
+    session.reset("click-test", 0)
+    keyboard = session.opened.page.keyboard
+    for key in sorted(private.known_keys() - {"ControlOrMeta"}):
+        keyboard.up(key)  # raises where there is no such key
+    session.opened.page.keyboard.up("ControlOrMeta")
+    for key in ("enter", "NoSuchKey", "é", ""):
+        assert key not in private.known_keys()
+        with pytest.raises(Exception, match="Unknown key"):
+            keyboard.up(key)
+
+
+def test_a_key_that_does_not_exist_leaves_none_held_down(session):
+    """After "Control+enter" Control stayed down, and later letters were shortcuts."""
+    start = session.reset("enter-text", 0)
+    field = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
+    assert "Timeout 500ms" in session.step(f"press('{field}', 'Control+enter')")["error"]
+    session.step(f"press('{field}', 'a')")
+    assert private.find_element(session.opened.page, field).input_value() == "a"

@@ -1,0 +1,98 @@
+"""The targets of make: which command each one is, and what it refuses."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from helpers.settings.paths import ROOT
+
+
+def make(*arguments):
+    """The finished make; also where these tests are themselves run by a make."""
+    return subprocess.run(
+        ["make", "--no-print-directory", *arguments],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=180,
+        env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"},
+    )
+
+
+def test_help_lists_every_target():
+    phony = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    targets = set(phony[1].split())
+    listed = set(re.findall(r"^  make (\w+)", make("help").stdout, re.MULTILINE))
+    assert listed == targets
+    assert targets >= {"setup", "course", "test", "lab", "train", "notebooks", "doctor", "clean"}
+
+
+@pytest.mark.parametrize(
+    "arguments, command",
+    [
+        (
+            "train POLICY=p TASK=t UPDATES=0 SEED=3 LORA=1 RESUME=1 OUT=o",
+            "scripts.train --policy p --task t --updates 0 --seed 3 --lora --resume --output o",
+        ),
+        (
+            "train PROCESSES=2",
+            "accelerate.commands.launch --num_processes 2 -m scripts.train",
+        ),
+        (
+            "tools POLICY=p OBSERVATION=both",
+            "scripts.train_tools --policy p --observation both",
+        ),
+        (
+            "evaluate AGENT=oracle TASK=suite N=5",
+            "scripts.evaluate --agent oracle --task suite --n 5",
+        ),
+        ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
+    ],
+)
+def test_targets_are_the_commands_of_the_readme(arguments, command):
+    lines = make("-n", *arguments.split()).stdout.splitlines()[1:]  # after the set-up
+    said = " ".join(" ".join(lines).replace("\\", "").split())
+    assert said == f".venv/bin/python -m {command}"
+
+
+def test_one_notebook_can_be_executed_and_ci_runs_the_readmes_command():
+    assert "run_course.py --in-place --only 03" in make("-n", "notebooks", "NB=03").stdout
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    "value, is_on", [("1", True), ("yes", True), ("0", False), ("false", False)]
+)
+def test_a_switch_is_on_or_off(value, is_on):
+    assert ("--lora" in make("-n", "train", f"LORA={value}").stdout) == is_on
+
+
+def test_a_switch_that_is_neither_is_refused_in_a_sentence():
+    done = make("-n", "train", "LORA=maybe")
+    assert done.returncode == 2
+    assert "LORA is yes or no, not maybe: write LORA=1, or leave it out." in done.stderr
+
+
+def test_clean_keeps_what_was_trained():
+    kept = make("-n", "clean").stdout
+    assert "rm -rf runs/test " in kept
+    assert not re.search(r"\bruns(\s|/?$)", kept, re.MULTILINE)
+    assert not re.search(r"\bruns(\s|/?$)", make("-n", "distclean").stdout, re.MULTILINE)
+    assert "rm -rf runs\n" in make("-n", "clean", "CLEAN_RUNS=1").stdout
+
+
+def test_tests_write_to_a_folder_of_their_own():
+    assert f"COURSE_RUNS={ROOT}/runs/test " in make("-n", "test").stdout
+    assert "COURSE_RUNS" not in make("-n", "course").stdout
+
+
+def test_form_and_types_are_checked_before_the_tests():
+    for target in ("unit", "test"):
+        said = make("-n", target, "COURSE_UNPINNED=").stdout
+        steps = [said.index(name) for name in ("ruff check", "ruff format", "pyright", "pytest")]
+        assert steps == sorted(steps)
+        # The newest packages may bring other types: the tests then run all the same.
+        assert "pyright" not in make("-n", target, "COURSE_UNPINNED=1").stdout

@@ -1,0 +1,132 @@
+"""The course runner: what it reports, what it writes, and what it leaves as it is."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from helpers.settings.paths import ROOT
+
+FOLDED = """<details><summary>Solution</summary>
+
+```python
+folded = 1
+```
+</details>
+
+Not folded."""
+
+PROGRESS = r"""
+import helpers, sys
+for i in range(9):
+    print(end=f'\r{i} of 9')
+print()
+"""
+RESULT = """
+print('Result: 0.42 [0.33, 0.51], n = 100')
+from ipywidgets import Label
+from helpers.course.widgets.live import show_live
+show_live(Label(), 'Run this notebook.')
+sys.prefix
+"""
+
+
+def write_notebook(path: Path, title: str, *sources: str) -> bytes:
+    """Write a notebook with these code cells; returns the file's bytes."""
+    opening = f"# {title}\n\n[the actions](../helpers/browser/actions.py)\n\n{FOLDED}"
+    cells = [nbformat.v4.new_markdown_cell(opening)]
+    for source in sources:
+        cells.append(nbformat.v4.new_markdown_cell("And then:"))
+        cells.append(nbformat.v4.new_code_cell(source.strip()))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path.read_bytes()
+
+
+def write_three(top):
+    """One that works, one that raises, one that ends its kernel; returns their paths and bytes."""
+    folder = top / "notebooks"
+    folder.mkdir()
+    paths = [folder / name for name in ("01_works.ipynb", "02_raises.ipynb", "03_dies.ipynb")]
+    before = [
+        write_notebook(paths[0], "1. It works", PROGRESS, RESULT),
+        write_notebook(
+            paths[1], "2. It raises", "1", "raise ValueError('no such task: klick')", "2"
+        ),
+        write_notebook(paths[2], "3. It dies", "import os; os._exit(3)", "2"),
+    ]
+    return paths, before
+
+
+def run_course(folder, *arguments):
+    """Run the notebooks of this folder; returns the finished process with its text."""
+    command = [sys.executable, ROOT / "tools" / "run_course.py", "--folder", folder / "notebooks"]
+    command += ["--out", folder / "runs", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, text=True, capture_output=True, timeout=180, env=os.environ
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of the three: its folder, the notebooks' paths and former bytes, and the process."""
+    folder = tmp_path_factory.mktemp("course")
+    paths, before = write_three(folder)
+    return folder, paths, before, run_course(folder)
+
+
+def test_course_runs_all_and_reports_what_failed(finished):
+    _, paths, before, done = finished
+    assert done.returncode == 1, done.stderr
+    works, raises, dies, summary = done.stdout.splitlines()
+    assert re.fullmatch(r"  ok +01_works +\d+:\d\d  0\.42 \[0\.33, 0\.51\], n = 100", works)
+    assert re.fullmatch(
+        r"  FAIL +02_raises +\d+:\d\d  cell 2 of 3: ValueError: no such task: klick", raises
+    )
+    assert re.fullmatch(r"  FAIL +03_dies +\d+:\d\d  cell 1 of 2: the kernel died .*", dies)
+    assert summary.startswith("1 of 3 notebooks ran")
+    assert [path.read_bytes() for path in paths] == before  # what is committed stays as it is
+
+
+def test_course_writes_pages_that_can_be_read(finished):
+    folder, paths, _, _ = finished
+    made = next((folder / "runs").iterdir())
+    written = {path.name for path in made.iterdir()}
+    assert {f"{path.stem}{end}" for path in paths for end in (".ipynb", ".html")} <= written
+    assert "index.html" in written
+    index = (made / "index.html").read_text()
+    assert "2. It raises" in index
+    assert "no such task: klick" in index
+    assert 'href="01_works.html"' in index
+    works = (made / "01_works.html").read_text()
+    assert "0.42 [0.33, 0.51]" in works
+    assert "<em>Run this notebook.</em>" in works
+    folded = works.partition("<details>")[2].partition("</details>")[0]
+    assert "Solution" in folded
+    assert "folded" in folded
+    assert "Not folded" not in folded
+    executed = nbformat.read(made / "01_works.ipynb", as_version=4)
+    assert "(../../helpers/browser/actions.py)" in executed.cells[0].source
+
+
+@pytest.mark.slow
+def test_notebooks_in_place_are_normal_and_stay_the_same(tmp_path):
+    paths, before = write_three(tmp_path)
+    command = ("--in-place", "--only")
+    assert run_course(tmp_path, *command, "01").returncode == 0
+    once = paths[0].read_bytes()
+    notebook = nbformat.reads(once.decode(), as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == [1, 2]
+    assert code[0].outputs[0].text == "8 of 9\n"  # of a progress line, its last state
+    assert all(set(cell.metadata) == set() for cell in notebook.cells)
+    assert str(Path.home()) not in once.decode()
+    assert str(ROOT) not in once.decode()
+    assert run_course(tmp_path, *command, "01").returncode == 0
+    assert paths[0].read_bytes() == once
+    assert run_course(tmp_path, *command, "02").returncode == 1
+    assert paths[1].read_bytes() == before[1]  # a failure is not committed
+    assert run_course(tmp_path, *command, "09").returncode == 2

