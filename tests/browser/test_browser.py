@@ -337,8 +337,8 @@ def counted(port):
 
 
 def test_observations_are_small_on_the_wire(server):
-    """Also those of the tasks with the longest texts and the largest pictures: the socket compresses
-    what it sends."""
+    """Also those of the tasks with the longest texts and the largest pictures: the socket
+    compresses what it sends."""
     port = int(server.url.rpartition(":")[2])
     with counted(port) as (url, sizes), connect(url, token=server.token) as client:
         for task in LARGE_TASKS:

@@ -1,5 +1,5 @@
-"""What the prompt teaches exists: every action is executed by a real browser, and the page shows that
-it was."""
+"""What the prompt teaches exists: every action is executed by a real browser, and the page shows
+that it was."""
 
 import pytest
 

@@ -40,8 +40,8 @@ class UpstreamObservation(Observation):
 
 class Upstream(Environment):
     """One page with two buttons, told as upstream tells it: pictures as nested lists, no task, no
-    step, no seed, the reward of a page that is not solved 0. ``modern``: with the action's error and
-    the page's own record in the metadata."""
+    step, no seed, the reward of a page that is not solved 0. ``modern``: with the action's error
+    and the page's own record in the metadata."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
