@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from typing_extensions import override
 from websockets.exceptions import ConnectionClosed
@@ -110,7 +110,26 @@ def _elements_of(tree: str) -> list[Element]:
 # ---- the client ----
 
 
-class BrowserClient(AbstractContextManager["BrowserClient"]):
+class ClosedAtExit:
+    """What a ``with`` block closes at its end, however it ends."""
+
+    def close(self) -> None:
+        """Give back what is held. May be called twice."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class BrowserClient(ClosedAtExit):
     """One session of a browser server: `reset`, `step`, `close`. Use it from one thread at a
     time."""
 
@@ -192,6 +211,7 @@ class BrowserClient(AbstractContextManager["BrowserClient"]):
         episode = {"task": self._task, "seed": self._seed, "step": self._step}
         return seen.model_copy(update=episode)
 
+    @override
     def close(self) -> None:
         """Give the session back. May be called twice."""
         wire = self._wire
@@ -199,15 +219,6 @@ class BrowserClient(AbstractContextManager["BrowserClient"]):
         if wire is not None:
             with suppress(Exception):  # the server may be gone already, and the session with it
                 wire.close()
-
-    @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _said_by_server(error: RuntimeError) -> str:

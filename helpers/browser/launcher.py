@@ -11,15 +11,14 @@ import tempfile
 import threading
 import urllib.request
 import weakref
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import override
 
-from helpers.browser.client import BrowserClient, SyncWire, no_answer, open_wire
+from helpers.browser.client import BrowserClient, ClosedAtExit, SyncWire, no_answer, open_wire
 from helpers.browser.models import BrowserServerError
 from helpers.browser.options import PageRules, ServerOptions
 from helpers.browser.processes import descendants, kill, spawn
@@ -28,7 +27,7 @@ DEFAULT_SESSIONS = 64
 END_SECONDS = 5.0  # that a server gets to end by itself before it is killed
 
 
-class BrowserServer(AbstractContextManager["BrowserServer"]):
+class BrowserServer(ClosedAtExit):
     """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it
     also ends with us. One that was killed is started again when a client needs it; the episodes
     that were running are lost."""
@@ -117,6 +116,7 @@ class BrowserServer(AbstractContextManager["BrowserServer"]):
         except OSError as error:
             raise BrowserServerError(no_answer(self.url, type(error).__name__)) from error
 
+    @override
     def close(self) -> None:
         """Stop the server, its workers and its browsers, and remove their files. May be called
         twice."""
@@ -129,15 +129,6 @@ class BrowserServer(AbstractContextManager["BrowserServer"]):
         for client in list(self._clients):
             client.close()
         _end(process, self._directory)
-
-    @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _first_output(process: "subprocess.Popen[bytes]", seconds: float) -> bytes | None:
