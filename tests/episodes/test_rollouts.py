@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import largest_gap
+from logprobs import largest_gap
 
 from helpers.browser import BrowserObservation
 from helpers.episodes.config import EpisodeSpec

@@ -14,7 +14,7 @@ import urllib.request
 from types import SimpleNamespace
 
 import pytest
-from conftest import largest_gap, recomputed_logprobs
+from logprobs import largest_gap, recomputed_logprobs
 
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_episodes
