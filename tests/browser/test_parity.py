@@ -14,6 +14,9 @@ from helpers.browser import session as sessions
 from helpers.browser.kept_chromium import ORIGIN
 from helpers.browser.options import PageRules, chosen_in_place
 
+# Two minutes on two cores: a change of the environment is tried with `make test`.
+pytestmark = pytest.mark.slow
+
 ANIMATED = ("click-collapsible", "click-menu", "use-autocomplete", "click-collapsible-2")
 
 
