@@ -17,12 +17,11 @@ from helpers.evaluation.evaluate import evaluate_black_box
 from helpers.evaluation.report import task_report
 from helpers.policy.choosing import standalone_generator
 from helpers.settings.profiles import get_profile
+from scripts.options import PolicyOption
 
 
 def main(
-    policy: Annotated[
-        str, typer.Option(help="a name of helpers.policy.loading, a folder or a Hub id")
-    ] = "",
+    policy: PolicyOption = None,
     task: Annotated[
         str, typer.Option(help="tasks with commas; suite and unseen: the course's own lists")
     ] = "click-button",

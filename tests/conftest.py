@@ -79,9 +79,8 @@ def env(server):
 @pytest.fixture
 def tiny_trainer(policy, tmp_path):
     """A function that makes a trainer around a two-layer Llama with random weights."""
-    import torch
     from datasets import Dataset
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from tiny_models import tiny_llama
     from trl import GRPOConfig
 
     from helpers.learning.trainer import BrowserGRPOTrainer
@@ -94,19 +93,7 @@ def tiny_trainer(policy, tmp_path):
         reward_funcs=(lambda **_: [0.0],),
         **settings,
     ):
-        torch.manual_seed(0)
-        model = LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=len(policy.tokenizer),
-                hidden_size=32,
-                intermediate_size=64,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=2,
-                initializer_range=0.3,
-                tie_word_embeddings=True,
-            )
-        )
+        model = tiny_llama(policy.tokenizer)
         config = GRPOConfig(
             output_dir=str(tmp_path),
             use_cpu=True,

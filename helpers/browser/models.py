@@ -2,8 +2,10 @@
 the one error type."""
 
 import base64
+import difflib
 import functools
 import io
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, Field, field_serializer, field_validator
@@ -28,6 +30,14 @@ def list_tasks() -> tuple[str, ...]:
     from browsergym.miniwob import ALL_MINIWOB_TASKS  # takes a second to import
 
     return tuple(sorted(task.subdomain for task in ALL_MINIWOB_TASKS))
+
+
+def no_such_task(name: str, also: Iterable[str] = ()) -> str:
+    """The sentence for a name that is no task, with those that are close. ``also``: what else the
+    reader could have meant."""
+    close = difflib.get_close_matches(name, [*list_tasks(), *also], n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}?" if close else "list_tasks() names them all."
+    return f"There is no MiniWoB task {name[:60]!r}; {hint}"
 
 
 class BrowserAction(Action):

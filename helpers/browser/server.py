@@ -2,7 +2,6 @@
 workers behind them. It prints one line of JSON, {"port": ...} or {"failed": sentence}, and ends
 with its parent."""
 
-import difflib
 import hmac
 import json
 import os
@@ -19,7 +18,7 @@ from fastapi.responses import PlainTextResponse
 from typing_extensions import override
 
 from helpers.browser.actions import MAX_ANSWER
-from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks
+from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks, no_such_task
 from helpers.browser.openenv_parts import ConcurrencyConfig, Environment, State, create_app
 from helpers.browser.options import ServerOptions
 from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
@@ -158,9 +157,7 @@ def _task_called(name: str) -> str:
     task = name.removeprefix("browsergym/").removeprefix("miniwob.")
     if task in list_tasks():
         return task
-    close = difflib.get_close_matches(task, list_tasks(), n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(close)}?" if close else "list_tasks() names them all."
-    raise ValueError(f"There is no MiniWoB task {task[:60]!r}; {hint}")
+    raise ValueError(no_such_task(task))
 
 
 class TokenGuard:

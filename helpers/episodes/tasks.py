@@ -3,14 +3,13 @@
 `TaskSpec` also says how a task is played by default; `how_played` makes a `RolloutConfig` of it.
 """
 
-import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helpers.browser import list_tasks
+from helpers.browser.models import list_tasks, no_such_task
 from helpers.episodes.config import EpisodeSpec
 from helpers.settings.errors import ProfileError
 
@@ -124,9 +123,7 @@ def read_tasks(text: str) -> tuple[str, ...]:
     known = list_tasks()
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *lists], n=3, cutoff=0.5)
-            hint = f"did you mean {', '.join(close)}?" if close else "suite has the course's own."
-            raise ProfileError(f"There is no MiniWoB task {name[:60]!r}; {hint}")
+            raise ProfileError(no_such_task(name, also=lists))
     return tuple(dict.fromkeys(names))
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import tiny_llama
 
 from helpers.learning.recorder import read_metrics
 from helpers.settings.paths import ROOT
@@ -29,18 +29,7 @@ UPDATES = 2
 def tiny_policy(policy, tmp_path_factory):
     """The folder of a two-layer Llama with random weights."""
     folder = tmp_path_factory.mktemp("tiny")
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(policy.tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    tiny_llama(policy.tokenizer).save_pretrained(folder)
     policy.tokenizer.save_pretrained(folder)
     return folder
 

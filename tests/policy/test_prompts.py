@@ -18,7 +18,8 @@ from helpers.policy.prompts import (
     system_prompt,
 )
 
-TREE = """RootWebArea 'Click Button Task', focused, url='http://miniwob.localhost/miniwob/click-button.html'
+TREE = """RootWebArea 'Click Button Task', focused, \
+url='http://miniwob.localhost/miniwob/click-button.html'
 \t[12] generic ''
 \t\tStaticText 'lectus tristique'
 \t\t\tInlineTextBox 'lectus tristique'
