@@ -29,8 +29,15 @@ PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a 
 POLL_MS = 50
 
 # Functions of page.js.
-IS_BLOCKED = "(element, releases) => window.__course && __course.expectClick(element, releases)"
-HAS_LANDED = "() => !window.__course || __course.clickHasLanded()"
+IS_BLOCKED = """(element, clicks) => {
+    if (!window.__course) return false;
+    const blocked = __course.blocked(element), onlyTried = blocked;
+    if (clicks) __course.expectClick(element, onlyTried);
+    return blocked;
+}"""
+EXPECT_CLICK = "element => window.__course && __course.expectClick(element, false)"
+CLICK_SO_FAR = "() => window.__course ? __course.clickSoFar() : null"
+FORGET_CLICK = "() => window.__course && __course.forgetClick()"
 LEAVE_SCROLLED = "element => window.__course && __course.leaveScrolled(element)"
 
 # The lines of Playwright's log in which the page refuses the action. Whole lines, for the log also
@@ -54,10 +61,13 @@ class CallLog:
         self.refusals = [line for line in lines if _REFUSAL.fullmatch(line)]
         # Only the waiting for a document that the action leads to took too long.
         self.done = any(_DONE.fullmatch(line) for line in lines)
-        # The mouse's events are on their way to the page, or there already.
+        # How often the mouse was used, and whether what came of the last time is not known yet: its
+        # events are on their way to the page, or there already.
+        self.performed = 0
         self.under_way = False
         for line in lines:
             if _PERFORMING.fullmatch(line):
+                self.performed += 1
                 self.under_way = True
             elif _REFUSAL.fullmatch(line):
                 self.under_way = False
@@ -91,9 +101,10 @@ class LoadTolerantLocator:
         self._use_mouse("hover", named, releases=0)
 
     def _use_mouse(self, name: str, named: dict[str, Any], releases: int) -> None:
-        """``releases``: how often the page sees the mouse's button go up."""
-        if self._is_blocked(releases):
+        """``releases``: how often the page sees the mouse's button go up, 0 for a mere move."""
+        if self._locator.evaluate(IS_BLOCKED, releases > 0):
             self._try_out(name, named)
+            self._expect_click(releases)
         for limit, tries in MOUSE_LIMITS:
             try:
                 getattr(self._locator, name)(**named | {"timeout": limit})
@@ -103,19 +114,24 @@ class LoadTolerantLocator:
                 if log.done:
                     return
                 if log.under_way and releases:
-                    self._wait_until_landed(name)
-                    return
-                if len(log.refusals) >= tries:
-                    self._leave_scrolled(log)
+                    if self._has_hit(name, log.performed * releases):
+                        return
+                elif len(log.refusals) >= tries:
+                    self._after_refusal(log)
                     raise
-                # Too few tries to know, or none: this is the machine's doing.
-                self._is_blocked(releases)
+                # Too few tries to know, or none, or a click that was kept from what lies above
+                # and that Playwright has no words for yet: this is the machine's doing.
+                self._expect_click(releases)
+        self._expect_click(0)
         raise _too_slow(name)
 
-    def _is_blocked(self, releases: int) -> bool:
-        """Whether a click is bound to be refused, for the page's clock stands still; from now on
-        the page counts the releases."""
-        return bool(self._locator.evaluate(IS_BLOCKED, releases))
+    def _expect_click(self, releases: int) -> None:
+        """From now on the page keeps a click from everything but this element, and counts the
+        releases of the mouse's button. With 0 it does not."""
+        if releases:
+            self._locator.evaluate(EXPECT_CLICK)
+        else:
+            self._locator.page.evaluate(FORGET_CLICK)
 
     def _try_out(self, name: str, named: dict[str, Any]) -> None:
         """What is bound to be refused is only tried out, so that the refusal has Playwright's words
@@ -123,23 +139,28 @@ class LoadTolerantLocator:
         try:
             self._retry(name, (), named | {"trial": True}, QUICK_MS, STOCK_MS, PATIENCE_MS)
         except PlaywrightTimeout as error:
-            self._leave_scrolled(CallLog(error))
+            self._after_refusal(CallLog(error))
             raise
 
-    def _leave_scrolled(self, log: CallLog) -> None:
-        """How often Playwright scrolled the page depends on the machine's speed, so it is put where
-        the last way to scroll puts it."""
+    def _after_refusal(self, log: CallLog) -> None:
+        """No click is expected any more. How often Playwright scrolled the page depends on the
+        machine's speed, so it is put where the last way to scroll puts it."""
+        self._expect_click(0)
         if log.scrolled:
             self._locator.evaluate(LEAVE_SCROLLED)
 
-    def _wait_until_landed(self, name: str) -> None:
-        """The time was up while the click was under way."""
+    def _has_hit(self, name: str, releases: int) -> bool:
+        """The time was up while the click was under way: wait until the mouse's button has gone up
+        ``releases`` times in all. Whether the click has reached the element, not one above it."""
         for _ in range(PATIENCE_MS // POLL_MS):
             try:
-                if self._locator.page.evaluate(HAS_LANDED):
-                    return
+                click = self._locator.page.evaluate(CLICK_SO_FAR)
             except PlaywrightError:  # it has led to another document
-                return
+                return True
+            if click is None:  # it has, and that one is loaded
+                return True
+            if click["releases"] >= releases:
+                return click["hit"]
             self._locator.page.wait_for_timeout(POLL_MS)
         raise _too_slow(name)
 

@@ -117,16 +117,36 @@
   };
   // Where Playwright's last way to scroll puts the page.
   const leaveScrolled = e => e.scrollIntoView({block: "start", inline: "start", behavior: "instant"});
-  // Whether the click that was announced last has arrived: its releases of the button are counted, before the page's own listeners.
-  // A document that has just been loaded waits for none.
-  let releasesToCome = 0;
-  window.addEventListener("pointerup", () => { releasesToCome -= 1; }, {capture: true});
-  const expectClick = (e, releases) => { releasesToCome = releases; return blocked(e); };
-  const clickHasLanded = () => releasesToCome <= 0;
+  // The click that was announced last: its target, how often the mouse's button has gone up, and whether it went down on the target.
+  // Playwright asks the same, and keeps from the page a click that would hit what lies above. But it stops asking when its time is
+  // up, and on a busy machine the mouse may come after that; so the page asks, too. Of a click that is only tried out it sees nothing.
+  let click = null;
+  const reachesTarget = event => event.composedPath().includes(click.target);
+  const judge = event => {
+    if (!click || !event.isTrusted) return;
+    if (event.type === "pointerdown") click.hit = click.hit || reachesTarget(event);
+    if (event.type === "pointerup") click.releases += 1;
+  };
+  const keepAway = event => {
+    if (click && event.isTrusted && (!click.hit || click.onlyTried)) { event.preventDefault(); event.stopImmediatePropagation(); }
+  };
+  // Playwright's listeners are the window's, too, and must see everything; so what they let through is kept from the document.
+  for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"]) {
+    window.addEventListener(type, judge, {capture: true});
+    document.addEventListener(type, keepAway, {capture: true});
+  }
+  // What Playwright aims at: the button or link that the element is in, if it is no field.
+  const target = e => e.matches("input, textarea, select") || e.isContentEditable
+    ? e : e.closest("button, [role=button], a, [role=link]") || e;
+  const expectClick = (e, onlyTried) => { click = {target: target(e), onlyTried, hit: false, releases: 0}; };
+  // null in a document that waits for none, for it has just been loaded.
+  const clickSoFar = () => click && {hit: click.hit, releases: click.releases};
+  const forgetClick = () => { click = null; };
   // As after loading: no timer, no bid, nothing focused, and Tab starts from the top. Either every element is kept, and its field is
   // as the page wrote it; or the body gets copies of its elements, which have no listeners and no widgets yet.
   const restart = elements => () => {
     timers.clear();
+    forgetClick();
     delete window.browsergym_elem_counter;
     for (const e of document.querySelectorAll("*"))
       for (const {name} of [...e.attributes]) if (name === "bid" || name.startsWith("browsergym_")) e.removeAttribute(name);
@@ -162,7 +182,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, expectClick, clickHasLanded, leaveScrolled, keep: restart(keep), copy: restart(copy),
+    advance, blocked, expectClick, clickSoFar, forgetClick, leaveScrolled, keep: restart(keep), copy: restart(copy),
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,

@@ -131,6 +131,51 @@ def test_a_click_that_nobody_ever_sees_is_the_machines_fault(button, monkeypatch
     assert clicks_on(button) == 0
 
 
+class LateLocator(SlowLocator):
+    """A locator whose mouse comes when Playwright's time is up and its guard is gone: it goes down
+    on whatever lies there."""
+
+    def __getattr__(self, name):
+        def act(*arguments, **named):
+            if self.times == 0:
+                return getattr(self.real, name)(*arguments, **named)
+            self.times -= 1
+            box = self.real.bounding_box()
+            self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            raise timeout(self.log)
+
+        return act
+
+
+COVER = """() => {
+    const cover = document.createElement("div");
+    cover.style.cssText = "position: fixed; inset: 0; z-index: 9999; display: none";
+    cover.onclick = () => { covered += 1; };
+    covered = 0;
+    document.body.append(cover);
+    addEventListener("mousemove", () => { cover.style.display = ""; }, {capture: true, once: true});
+}"""
+
+
+def test_a_late_click_never_hits_what_lies_above(button):
+    """What covers the button appears under the mouse. The page keeps the click from it, and the
+    policy is told that the click was refused."""
+    button.page.evaluate(COVER)
+    late = LateLocator(button, LOG + PERFORMING, reaches_the_page=True)
+    with pytest.raises(PlaywrightTimeout, match="intercepts pointer events"):
+        LoadTolerantLocator(late).click(timeout=500)
+    assert button.page.evaluate("covered") == 0
+    # Nothing is kept from the page any more.
+    button.page.mouse.click(5, 5)
+    assert button.page.evaluate("covered") == 1
+
+
+def test_a_late_click_that_hits_is_made_once(button):
+    late = LateLocator(button, LOG + PERFORMING, reaches_the_page=True)
+    LoadTolerantLocator(late).click(timeout=500)
+    assert clicks_on(button) == 1
+
+
 @pytest.mark.parametrize("reaches", [True, False])
 def test_a_key_is_pressed_once_or_the_episode_is_lost(session, reaches):
     """Playwright's log does not tell whether a key has been pressed."""
