@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools warmup evaluate notebooks media slides zh badges results doctor space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate notebooks media slides zh badges results doctor bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -69,6 +69,9 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 		$(call option,--updates,UPDATES) $(call option,--seed,SEED) $(call flag,--lora,LORA) \
 		$(call option,--observation,OBSERVATION) $(call option,--output,OUT)
 
+serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
+	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
+
 warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite DEMOS=30 OUT=runs/warm)
 	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) \
 		$(call option,--demos,DEMOS) $(call option,--output,OUT)
@@ -95,6 +98,9 @@ results: setup  ## write the recorded numbers into the READMEs, here and in docs
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
 	$(PY) -m scripts.doctor
+
+bundle: setup  ## write all that make course needs into one folder, for no network (OUT=course-bundle POLICY="of the Hub")
+	$(PY) -m scripts.bundle $(call option,--output,OUT) $(foreach name,$(POLICY),--policy $(name))
 
 space:  ## put the environment together for `openenv push`, Docker or Kubernetes, in build/space
 	python3 tools/make_space.py

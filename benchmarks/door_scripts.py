@@ -13,7 +13,7 @@ from unittest.mock import patch
 from helpers.browser.actions import ACTIONS, parse_action
 from helpers.episodes.harness import BrowserSession, BrowserSessions
 from helpers.evaluation.agents import text_match_agent
-from helpers.policy.generators import Completion
+from helpers.policy.completions import Completion
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

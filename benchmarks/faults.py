@@ -24,6 +24,7 @@ from typing_extensions import override
 from benchmarks.hostile_strings import BUTTON, STRINGS, fuzzed, solves_click_test
 from benchmarks.process_usage import server_pid
 from benchmarks.recording import Record, record
+from benchmarks.state_machine import run_for
 from helpers.browser import BrowserClient, BrowserServer, start_browser_server
 from helpers.browser.actions import parse_action
 from helpers.browser.pool import InfrastructureError, Worker
@@ -293,13 +294,21 @@ def main(
     record_it: Record = False,
     times: Annotated[int, typer.Option(help="how often each fault is caused")] = 3,
     strings: Annotated[int, typer.Option(help="how many strings are sent")] = 10_000,
+    machine: Annotated[
+        float, typer.Option(help="minutes of random calls and faults instead")
+    ] = 0.0,
 ) -> None:
     """What breaks and what it costs: faults caused on purpose, and hostile strings.
 
     \b
     python -m benchmarks.faults             a table of faults and one of strings (4 min on 2 cores)
     python -m benchmarks.faults --record    the same, written to recordings/faults/result.json
+    python -m benchmarks.faults --machine 5    random calls and faults on several sessions, held
+                                            against a model (benchmarks.state_machine)
     """
+    if machine:
+        run_for(machine)
+        return
     result = {
         "times": times,
         "faults": [*break_processes(times), *break_pages(times)],

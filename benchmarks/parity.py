@@ -24,6 +24,7 @@ from benchmarks.recorded_episodes import (
     write_golden,
 )
 from benchmarks.recording import Record, record
+from benchmarks.reuse import audit
 from benchmarks.stock_processes import Plan, play_in_stock
 from helpers.browser import list_tasks
 from helpers.browser.options import IN_PLACE, PageRules
@@ -41,6 +42,9 @@ NOT_COVERED: dict[str, str] = {
     "per action",
     "terminal": "shows the date of today",
 }
+
+
+LEAK_ROUNDS = (0, 1, 2)  # of hostile episodes, when tasks are chosen
 
 
 # ---- the record ----
@@ -85,8 +89,9 @@ def choose() -> None:
 
     A task may where its episodes on a page that others have used (one short one, two, three long
     ones) are stock's, and are in everything that we show, boxes and values too, those on a page
-    loaded anew. Tried with the page's elements kept, then, for the tasks that this is not true of,
-    with copies of them.
+    loaded anew; and where nothing of a hostile episode shows in the next one (`benchmarks.reuse`).
+    Tried with the page's elements kept, then, for the tasks that this is not true of, with copies
+    of them.
     """
     golden = read_golden()
     anew = compare_all(golden, before=0, rules=PageRules(in_place={}))
@@ -94,6 +99,10 @@ def choose() -> None:
     for how in ("keep", "copy"):
         left = [episode for episode in golden if episode["task"] not in chosen]
         reasons = reasons_against(how, left, anew)
+        equal = [task for task, found in reasons.items() if not found]
+        rules = PageRules(in_place=dict.fromkeys(equal, how))
+        for leak in audit(equal, LEAK_ROUNDS, rules, show=True, timeout=120):
+            reasons[leak.task].add(f"{leak.probe} after {leak.hostile}")
         for task, found in sorted(reasons.items()):
             if found:
                 print(f"{task}: with {how} {', '.join(sorted(found))} would differ")

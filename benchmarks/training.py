@@ -4,8 +4,8 @@ An update is 16 episodes (4 pages, 4 rollouts each) of click-button with SmolLM2
 runs in a process of its own, because vLLM never gives its memory back within one; the first update
 is not counted. Parts:
 
-- environment: the rollout without generation
-- prefill and decode: vLLM on the prompts, then on the answers (transformers: all in decode)
+- environment: the rollout beside generation; what browsers do meanwhile costs no time of its own
+- prefill: the steps of generation that begin to read pages; decode: those that only write answers
 - logprobs: forward passes without gradient; forward and backward: the loss
 - sync: the new weights go to vLLM; other: optimiser, tokenisation, metrics
 """
@@ -34,6 +34,8 @@ from helpers.settings.profiles import get_profile
 
 if TYPE_CHECKING:
     from helpers.learning.trainer import BrowserGRPOTrainer
+    from helpers.policy.slots import SlotStream
+    from helpers.policy.vllm_stream import VLLMStream
 
 PARTS = ("environment", "prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
 GROUPS, GROUP_SIZE = 4, 4
@@ -53,7 +55,7 @@ VARIANTS = {
     "as in the course": Variant(),
     "each prompt computed per rollout": Variant(share_prompts=False),
     "transformers generates": Variant({"COURSE_GENERATOR": "transformers"}),
-    "bf16 weights": Variant({"COURSE_DTYPE": "bfloat16"}),
+    "bf16 weights": Variant({"COURSE_DTYPE": "bfloat16", "COURSE_VLLM_DTYPE": "bfloat16"}),
     "LoRA": Variant(lora=True),
 }
 
@@ -95,14 +97,13 @@ def watch(trainer: BrowserGRPOTrainer, timer: PartTimer) -> None:
     """Put the timer on the calls of a trainer that the parts are made of."""
     import torch
 
-    from helpers.policy.generators import TransformersGenerator
+    from helpers.policy.slots import SlotStream
+    from helpers.policy.vllm_stream import VLLMStream
 
     timer.wrap(trainer, "rollout_func", "environment")
+    timer.wrap(VLLMStream if trainer.use_vllm else SlotStream, "step", _part_of_step)
     if trainer.use_vllm:
-        timer.wrap(trainer.vllm_generation.llm, "generate", _part_of_vllm)
         timer.wrap(trainer.vllm_generation, "sync_weights", "sync")
-    else:
-        timer.wrap(TransformersGenerator, "generate", "decode")
 
     def with_or_without_gradient(*_: Any, **__: Any) -> str:
         return "forward" if torch.is_grad_enabled() else "logprobs"
@@ -111,9 +112,9 @@ def watch(trainer: BrowserGRPOTrainer, timer: PartTimer) -> None:
     timer.wrap(trainer.accelerator, "backward", "backward")
 
 
-def _part_of_vllm(prompts: Any, sampling: Any, **_: Any) -> str:
-    """A call for one token reads the prompts into the cache; the others write answers."""
-    return "prefill" if sampling.max_tokens == 1 else "decode"
+def _part_of_step(stream: VLLMStream | SlotStream) -> str:
+    """What a step of a stream is about to do."""
+    return "prefill" if stream.has_new else "decode"
 
 
 @dataclass

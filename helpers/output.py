@@ -4,7 +4,7 @@ import io
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.table import Table
@@ -102,6 +102,25 @@ class Progress(tqdm):
             if not is_in_the_file:
                 self.display()
         super().close()
+
+
+_draw_bar = tqdm.__init__
+
+
+def hide_other_bars() -> None:
+    """Switch off the progress bars of all other libraries; `Progress` stays. Safe to call twice.
+
+    tqdm draws them all, but not every one has a setting: vLLM's for the CUDA graphs that it
+    captures and the kernels that it compiles ask nobody. So they end where every bar begins.
+    """
+    tqdm.__init__ = _init_hidden  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _init_hidden(bar: tqdm, *arguments: Any, **settings: Any) -> None:
+    """In the place of ``tqdm.__init__``: a bar that is not the course's own draws nothing."""
+    if not isinstance(bar, Progress):
+        settings["disable"] = True
+    _draw_bar(bar, *arguments, **settings)
 
 
 class _Cell(Protocol):

@@ -16,8 +16,12 @@ from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.baselines import play_baseline
 from helpers.evaluation.evaluate import OWN_PROMPTS, Evaluation, play_policy
 from helpers.evaluation.report import task_report
+from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.files import RunFileError, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile, get_profile
+from helpers.settings.run_folder import hold_folder, release_folder
+from scripts.options import EpisodesOption, TemperatureOption
 
 MAX_CLIENTS = 32
 EPISODES_KEPT = 3  # of each task, in episodes.jsonl
@@ -29,6 +33,20 @@ def command_text(profile: Profile, words: Sequence[str]) -> str:
     """The command that was called, with the one setting that changes what a policy reads."""
     setting = f"COURSE_EXAMPLES={profile.examples} " if profile.examples != "task" else ""
     return f"{setting}python -m scripts.evaluate {' '.join(words)}"
+
+
+def take_folder(folder: Path) -> None:
+    """Keep a folder for this evaluation.
+
+    Raises `RunFileError` where it cannot be written, or holds a training run, whose episodes have
+    the name of ours.
+    """
+    hold_folder(folder)
+    if (folder / "metrics.csv").exists():
+        raise RunFileError(
+            f"{folder} is the folder of a training run, whose episodes.jsonl would be lost: choose "
+            "another one with --output."
+        )
 
 
 def write_evaluation(
@@ -46,7 +64,7 @@ def write_evaluation(
         "seconds": round(seconds, 1),
         **run_facts(),
     }
-    (folder / "evaluation.json").write_text(json.dumps(record, indent=1) + "\n")
+    write_whole(folder / "evaluation.json", json.dumps(record, indent=1) + "\n")
 
 
 def main(
@@ -61,7 +79,7 @@ def main(
             "own: each task with its own prompt"
         ),
     ] = "",
-    n: Annotated[int, typer.Option(help="episodes per task")] = 200,
+    n: EpisodesOption = 200,
     policy: Annotated[
         str, typer.Option(help="a name of helpers.policy.loading, a folder or a Hub id")
     ] = "",
@@ -69,7 +87,7 @@ def main(
         AgentName | None,
         typer.Option(help="play without a policy; oracle: helpers.evaluation.scripted"),
     ] = None,
-    temperature: Annotated[float, typer.Option(help="1 samples, 0 is greedy")] = 0.0,
+    temperature: TemperatureOption = 0.0,
     output: Annotated[
         Path | None, typer.Option(help="folder for evaluation.json and three episodes of each task")
     ] = None,
@@ -85,18 +103,21 @@ def main(
     profile = get_profile()
     tasks = read_tasks(task)
     prompts_of = OWN_PROMPTS if taught == OWN_PROMPTS else read_tasks(taught or task)
+    if output:
+        take_folder(output)  # before the episodes: what cannot be written is said now
     begin = time.monotonic()
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MAX_CLIENTS, profile.clients))
         if agent:
             result = play_baseline(agent, tasks, n, clients)
         else:
-            name = policy or profile.policy
+            name = policy or with_policy_at_hand(profile).policy
             result = play_policy(name, tasks, n, clients, profile, temperature, prompts_of)
     print(task_report(result))
     if output:
         seconds = time.monotonic() - begin
         write_evaluation(output, result, command_text(profile, context.obj), temperature, seconds)
+        release_folder(output)
 
 
 if __name__ == "__main__":

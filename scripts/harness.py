@@ -15,9 +15,10 @@ from helpers.episodes.how_played import evaluation_config
 from helpers.episodes.tasks import TEST_SEEDS, read_tasks, specs
 from helpers.evaluation.evaluate import evaluate_black_box
 from helpers.evaluation.report import task_report
+from helpers.policy.at_hand import with_policy_at_hand
 from helpers.policy.choosing import standalone_generator
 from helpers.settings.profiles import get_profile
-from scripts.options import PolicyOption
+from scripts.options import EpisodesOption, PolicyOption
 
 
 def main(
@@ -25,7 +26,7 @@ def main(
     task: Annotated[
         str, typer.Option(help="tasks with commas; suite and unseen: the course's own lists")
     ] = "click-button",
-    n: Annotated[int, typer.Option(help="episodes per task")] = 50,
+    n: EpisodesOption = 50,
 ) -> None:
     """Evaluate a policy as a black box, through OpenEnv's harness.
 
@@ -34,7 +35,7 @@ def main(
     """
     profile = get_profile()
     tasks = read_tasks(task)
-    name = policy or profile.policy
+    name = policy or with_policy_at_hand(profile).policy
     tokenizer, generator = standalone_generator(name, profile)
     pages = [spec for each in tasks for spec in specs(each, TEST_SEEDS, n)]
     config = evaluation_config(tasks, tasks, profile)

@@ -1,11 +1,13 @@
-"""What the training commands have in common: the options that change the machine's profile."""
+"""What the commands have in common: options that change the machine's profile, and ranges."""
 
+import math
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from helpers.episodes.tasks import read_tasks
+from helpers.episodes.tasks import TEST_SEEDS, read_tasks
+from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.profiles import Profile, get_profile
 
 PolicyOption = Annotated[
@@ -21,6 +23,32 @@ LoraOption = Annotated[bool, typer.Option("--lora", help="train adapters, not al
 OutputOption = Annotated[str, typer.Option(help="folder for metrics, checkpoints and the policy")]
 
 
+def positive(value: float) -> float:
+    """A number of the command line that is above 0: a range would let 0 and nan through."""
+    if value > 0 and math.isfinite(value):
+        return value
+    raise typer.BadParameter(f"{value} is not a number above 0")
+
+
+def finite(value: float) -> float:
+    """A number of the command line that is one: a range would let nan through."""
+    if math.isfinite(value):
+        return value
+    raise typer.BadParameter(f"{value} is not a finite number")
+
+
+EpisodesOption = Annotated[int, typer.Option(min=1, max=len(TEST_SEEDS), help="episodes per task")]
+TemperatureOption = Annotated[
+    float, typer.Option(min=0, max=100, callback=finite, help="1 samples, 0 is greedy")
+]
+RateOption = Annotated[
+    float, typer.Option(max=1, callback=positive, help="the learning rate at its highest")
+]
+EpochsOption = Annotated[
+    float, typer.Option(max=1_000, callback=positive, help="how often each episode is learned from")
+]
+
+
 def chosen_profile(
     policy: str | None = None,
     task: str | None = None,
@@ -29,9 +57,12 @@ def chosen_profile(
 ) -> Profile:
     """The profile of this machine with the options that were given (None: as the profile has it).
 
+    A policy that nobody named and that cannot be had becomes the embedded one, with a sentence.
     Raises `ProfileError` for a task or a setting that there is not.
     """
     options = {"policy": policy, "task": task, "updates": updates, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
     profile = replace(get_profile(), **given)
+    if policy is None:
+        profile = with_policy_at_hand(profile)
     return replace(profile, task=",".join(read_tasks(profile.task)))

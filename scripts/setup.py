@@ -12,6 +12,8 @@ COURSE_DEVICE      cpu or gpu, instead of asking nvidia-smi
 COURSE_CHROMIUM    a Chromium or Chrome to use, instead of looking for one
 COURSE_APT=0       install no system packages
 COURSE_UNPINNED=1  the newest version of each direct dependency, from its pin on
+BUNDLE             a folder that `make bundle` wrote: everything comes from there, and no network is
+                   asked. A folder course-bundle in the project or beside it is found by itself.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+import zipfile
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
@@ -47,6 +51,10 @@ PINS = (
 # greenlet 3.0.3, which BrowserGym's Playwright needs, has no wheel for 3.13.
 SUPPORTED = ("3.11", "3.12")
 UV_PIN = "uv==0.13.8"
+BUNDLE_NAME = "course-bundle"
+MANIFEST = "bundle.json"
+BUNDLED_CHROMIUM = CACHE / "chromium"  # helpers.browser.chromium looks there, too
+LIBNUMA = "libnuma.so.1"  # vLLM's CPU kernels are linked to it
 LINUX = sys.platform.startswith("linux")
 # Playwright 1.44 asks a host that has been retired; its builds are here now, under the same names.
 BROWSER_HOST = "https://cdn.playwright.dev/dbazure/download/playwright"
@@ -142,6 +150,63 @@ def read_stamp() -> dict:
         return {}
 
 
+# A folder that has everything, for a machine without a network
+
+
+@functools.lru_cache(maxsize=None)
+def find_bundle() -> Path | None:
+    """The folder of `make bundle`: the one that BUNDLE names, else one that lies in the project or
+    beside it; None where there is none. Raises `SetupError` for one that does not fit."""
+    named = os.environ.get("BUNDLE")
+    places = [Path(named)] if named else [ROOT / BUNDLE_NAME, ROOT.parent / BUNDLE_NAME]
+    for folder in places:
+        if (folder / MANIFEST).is_file():
+            check_bundle(folder)
+            return folder.resolve()
+    if named:
+        raise SetupError(
+            f"BUNDLE is {named!r}, where no {MANIFEST} is: set it to a folder that `make bundle` "
+            "wrote, or leave it out."
+        )
+    return None
+
+
+def read_manifest(folder: Path) -> dict:
+    """What `make bundle` wrote about its folder, see scripts/bundle.py."""
+    return json.loads((folder / MANIFEST).read_text())
+
+
+def check_bundle(folder: Path) -> None:
+    """Raise `SetupError` for a bundle of other pins, or one that was not copied whole."""
+    manifest = read_manifest(folder)
+    if manifest["pins"] != pins_hash():
+        raise SetupError(
+            f"{folder} was made for other versions of the packages than this project wants: make "
+            "it again with `make bundle`, or take it away."
+        )
+    for name, size in manifest["files"].items():
+        file = folder / name
+        if not file.is_file() or file.stat().st_size != size:
+            raise SetupError(f"{folder} is not whole ({name} is missing or cut): copy it again.")
+
+
+def pins_hash() -> str:
+    """A fingerprint of the files that pin the packages."""
+    content = b"\0".join((ROOT / name).read_bytes() for name in PINS)
+    return hashlib.sha256(content).hexdigest()
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive of the bundle into a folder, which is there whole or not at all."""
+    scratch = folder.parent / f"{folder.name}.tmp"
+    shutil.rmtree(scratch, ignore_errors=True)
+    with tarfile.open(archive) as tar:
+        safely: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        tar.extractall(scratch, **safely)
+    shutil.rmtree(folder, ignore_errors=True)
+    scratch.rename(folder)
+
+
 # The machine
 
 
@@ -150,16 +215,25 @@ def wanted_device() -> str:
     device = os.environ.get("COURSE_DEVICE", "").lower()
     if device not in ("", "cpu", "gpu"):
         raise SetupError(f"COURSE_DEVICE is {device!r}: set it to cpu or gpu, or leave it out.")
-    if device:
-        return device
-    code, output = run(["nvidia-smi", "-L"], 30)
-    return "gpu" if code == 0 and "GPU" in output else "cpu"
+    if not device:
+        code, output = run(["nvidia-smi", "-L"], 30)
+        device = "gpu" if code == 0 and "GPU" in output else "cpu"
+    bundle = find_bundle()
+    if bundle and read_manifest(bundle)["device"] != device:
+        other = read_manifest(bundle)["device"]
+        raise SetupError(
+            f"{bundle} is for a {other} machine, and this is a {device} machine: make one with "
+            f"`COURSE_DEVICE={device} make bundle`, or set COURSE_DEVICE={other}."
+        )
+    return device
 
 
 def apt_prefix() -> list | None:
     """The start of an apt-get command; None where system packages cannot, or must not, be
     installed."""
     if not LINUX or not shutil.which("apt-get") or os.environ.get("COURSE_APT") == "0":
+        return None
+    if find_bundle():  # it would ask the network
         return None
     if os.geteuid() == 0:
         return ["apt-get"]
@@ -179,14 +253,21 @@ def apt_install(*packages: str) -> bool:
     return run(install, 900, **quiet)[0] == 0
 
 
+def has_libnuma() -> bool:
+    """Whether the system has what vLLM's CPU kernels are linked to."""
+    try:
+        ctypes.CDLL(LIBNUMA)
+    except OSError:
+        return False
+    return True
+
+
 def missing_system_packages(device: str, version: str) -> list:
     """Debian's names of what the Python packages need from the system and do not find."""
     if not LINUX:
         return []
     missing = []
-    try:
-        ctypes.CDLL("libnuma.so.1")  # vLLM's CPU kernels are linked to it
-    except OSError:
+    if not has_libnuma() and not find_bundle():
         missing.append("libnuma1")
     if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
         missing.append("g++")  # torch.compile and Triton build kernels at run time
@@ -194,7 +275,10 @@ def missing_system_packages(device: str, version: str) -> list:
     if device == "gpu" and not (Path(headers.strip()) / "Python.h").exists():
         missing.append(f"python{version}-dev")
     code, fonts = run(["fc-list"], 30)
-    if code or not fonts.strip():  # without a font Chromium draws every letter as an empty box
+    # The Chromium of a bundle has brought its own.
+    if (
+        code or not fonts.strip()
+    ) and not find_bundle():  # without a font Chromium draws every letter as an empty box
         missing += ["fontconfig", "fonts-dejavu-core", "fonts-liberation"]
     return missing
 
@@ -221,6 +305,9 @@ def find_uv() -> str:
     own = folder / "bin" / "uv"
     if run([own, "--version"])[1].startswith(UV_PIN.replace("==", " ")):
         return str(own)
+    bundle = find_bundle()
+    if bundle:
+        return str(bundled_uv(bundle, own))
     # Into a folder: Debian lets no pip install into its own Python.
     pip = [sys.executable, "-m", "pip", "install", "-q", "--upgrade", "--target", folder, UV_PIN]
     if run(pip, 300)[0] == 0 or (apt_install("python3-pip") and run(pip, 300)[0] == 0):
@@ -232,6 +319,17 @@ def find_uv() -> str:
         f"{sys.executable} has no pip that can install uv: install python3-pip, or uv itself "
         "(https://docs.astral.sh/uv), and check the network; then run `make setup` again."
     )
+
+
+def bundled_uv(bundle: Path, target: Path) -> Path:
+    """Take uv out of its wheel, which needs no pip."""
+    wheel = next((bundle / "wheels").glob(f"{UV_PIN.replace('==', '-')}-*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        member = next(name for name in archive.namelist() if name.endswith("/scripts/uv"))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(archive.read(member))
+    target.chmod(0o755)
+    return target
 
 
 def uv(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int, str]:
@@ -246,10 +344,14 @@ def uv_install(*arguments: str, timeout: float = 3600, **env: str) -> tuple[int,
 
 @functools.lru_cache(maxsize=None)
 def pip_indexes() -> list[str]:
-    """uv's options for the package indexes that pip is configured with.
+    """uv's options for the package indexes that pip is configured with; with a bundle, for its
+    wheels alone.
 
     uv does not read pip's settings, and a machine behind a mirror has its packages nowhere else.
     """
+    bundle = find_bundle()
+    if bundle:
+        return ["--offline", "--no-index", "--find-links", str(bundle / "wheels")]
     options = {
         "index-url": "--index-url",
         "extra-index-url": "--extra-index-url",
@@ -272,12 +374,19 @@ def python_version(python: str | Path) -> str:
     return output.strip().splitlines()[-1] if code == 0 else ""
 
 
+def supported_pythons() -> tuple[str, ...]:
+    """The versions that the packages are for; the wheels of a bundle are for one of them."""
+    bundle = find_bundle()
+    return (read_manifest(bundle)["python"],) if bundle else SUPPORTED
+
+
 def make_venv() -> None:
     """Create .venv on a supported Python: one that is here, or that uv downloads or apt has."""
     named = os.environ.get("COURSE_PYTHON")
-    if named and python_version(named) not in SUPPORTED:
+    bundle, supported = find_bundle(), supported_pythons()
+    if named and python_version(named) not in supported:
         raise SetupError(
-            f"COURSE_PYTHON is {named!r}: set it to a Python {' or '.join(SUPPORTED)}."
+            f"COURSE_PYTHON is {named!r}: set it to a Python {' or '.join(supported)}."
         )
 
     def make(python: str, *options: str, **env: str) -> bool:
@@ -287,9 +396,15 @@ def make_venv() -> None:
     # uv looks at the PATH, and does not look for what pyenv has installed and not put there.
     pyenv = [str(folder) for folder in Path.home().glob(".pyenv/versions/3.1[12]*/bin")]
     path = os.pathsep.join([os.environ.get("PATH", ""), *pyenv])
-    for python in [named] if named else SUPPORTED:
+    for python in [named] if named else supported:
         if make(python, "--no-python-downloads", PATH=path):
             return
+    if bundle:
+        raise SetupError(
+            f"The wheels in {bundle} are for Python {supported[0]}, and here is none on which a "
+            "virtual environment could be made: install it, or name one with "
+            f"COURSE_PYTHON=/path/to/python{supported[0]}."
+        )
     if not named and make(SUPPORTED[0], UV_HTTP_TIMEOUT="30", UV_HTTP_RETRIES="1"):
         return
     for version in SUPPORTED:
@@ -338,6 +453,10 @@ def choose_packages(device: str) -> tuple[list[str], str]:
     it comes from PyTorch's own index, which not every machine reaches. It is asked for a moment
     only, because the installation itself would wait for it very long.
     """
+    bundle = find_bundle()
+    if bundle:
+        chosen = ["--no-deps", "-r", str(bundle / "requirements.txt")]
+        return chosen, read_manifest(bundle)["left_out"]
     if device == "gpu":
         return requirements("requirements.txt"), ""
     common = requirements("requirements-common.txt")
@@ -368,6 +487,10 @@ def install_packages(device: str) -> str:
     chosen, left_out = choose_packages(device)
     install = ["--compile-bytecode"]  # on all cores; pip would do it on one
     code, output = uv_install(*install, *chosen, UV_HTTP_TIMEOUT="120")
+    if code and find_bundle():
+        print()
+        print(last_lines(output, 12), file=sys.stderr)
+        raise SetupError("uv could not install the wheels of the bundle (above): make it again.")
     if code and device == "cpu" and not left_out:
         # Perhaps there is not even one wheel of vLLM for this machine: the course runs without it.
         why = " ".join(last_lines(output, 3).split())
@@ -450,6 +573,19 @@ def download_chromium() -> str:
     return ""
 
 
+def unpack_chromium(bundle: Path) -> str:
+    """The path of the Chromium that the bundle brought, with its libraries and fonts."""
+    unpack(bundle / "chromium.tar.gz", BUNDLED_CHROMIUM)
+    chromium = find_chromium()
+    if starts(chromium):
+        return chromium
+    raise SetupError(
+        f"The Chromium of {bundle} does not start here ({chromium}): this system is older than the "
+        "one on which the bundle was made. Make it on one like this, or set COURSE_CHROMIUM to a "
+        "Chromium or Google Chrome that is here."
+    )
+
+
 def ensure_chromium() -> str:
     """The path of a Chromium that starts: the one named, Playwright's own, one on the PATH, or
     Debian's. Raises `SetupError` where there is none."""
@@ -461,6 +597,9 @@ def ensure_chromium() -> str:
         raise SetupError(
             f"COURSE_CHROMIUM is {named!r}, which does not start: set it to a Chromium or Chrome."
         )
+    bundle = find_bundle()
+    if bundle:
+        return unpack_chromium(bundle)
     if not (playwright_build(chromium) and starts(chromium)):
         chromium = download_chromium() or find_chromium()
     if playwright_build(chromium) and starts(chromium):
@@ -490,10 +629,11 @@ def prepare_python(device: str, stamp: dict) -> None:
     if not python_version(PYTHON):  # not there, or left behind by a set-up that was stopped
         with step("python", "virtual environment"):
             make_venv()
-    version = python_version(PYTHON)
-    if version in SUPPORTED:
+    version, supported = python_version(PYTHON), supported_pythons()
+    if version in supported:
         return
-    found = f"is Python {version or 'that does not run'}, the course needs 3.11 or 3.12"
+    wanted = f"here it takes {' or '.join(supported)}"
+    found = f"is Python {version or 'that does not run'}, {wanted}"
     if HERE:
         raise SetupError(f"Here {found}: choose another runtime.")
     raise SetupError(f"In .venv {found}: run `make distclean setup`.")
@@ -502,7 +642,23 @@ def prepare_python(device: str, stamp: dict) -> None:
 def make_importable() -> None:
     """Let `import helpers` work in every notebook and editor that uses this environment."""
     site = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])[1].strip()
-    (Path(site) / "course.pth").write_text(f"{ROOT}\n")
+    lines = [str(ROOT)]
+    bundle = find_bundle()
+    if bundle and not has_libnuma() and (bundle / LIBNUMA).is_file():
+        own = shutil.copy(bundle / LIBNUMA, site)
+        # What is loaded under this name already is what vLLM's kernels are linked to.
+        lines.append(f"import ctypes; ctypes.CDLL({str(own)!r})")
+    (Path(site) / "course.pth").write_text("\n".join(lines) + "\n")
+
+
+def bring_weights(bundle: Path) -> None:
+    """Unpack the policies of a bundle into the Hub's cache on this machine."""
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    cache.mkdir(parents=True, exist_ok=True)
+    for archive in sorted((bundle / "hub").glob("*.tar")):
+        if not (cache / archive.stem).exists():
+            unpack(archive, cache / archive.stem)
 
 
 def main() -> None:
@@ -516,7 +672,10 @@ def main() -> None:
     print(f"Setting up {target} ({device.upper()} packages)", flush=True)
     prepare_python(device, stamp)
     install_system_packages(device)
+    bundle = find_bundle()
     source = "requirements.txt" if device == "gpu" else "requirements-cpu.txt"
+    if bundle:
+        source = str(bundle)
     with step("packages", f"from {source} (1 to 5 minutes)"):
         left_out = install_packages(device)
     note(left_out)
@@ -527,6 +686,9 @@ def main() -> None:
         remark = remove_broken_torchvision()
     note(remark)
     make_importable()
+    if bundle and (bundle / "hub").is_dir():
+        with step("weights", "of the bundle's policies"):
+            bring_weights(bundle)
     with step("chromium", "looking for one"):
         chromium = ensure_chromium()
     note(chromium)

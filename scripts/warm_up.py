@@ -17,8 +17,11 @@ import typer
 
 from helpers.command_line import run
 from helpers.episodes.tasks import read_tasks
+from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.files import write_whole
 from helpers.settings.profiles import get_profile
-from scripts.options import PolicyOption
+from helpers.settings.run_folder import hold_folder, release_folder
+from scripts.options import EpochsOption, PolicyOption, RateOption
 
 
 def main(
@@ -27,26 +30,32 @@ def main(
     task: Annotated[
         str, typer.Option(help="tasks with commas; suite: the course's own list")
     ] = "suite",
-    demos: Annotated[int, typer.Option(help="pages per task")] = 30,
-    epochs: Annotated[float, typer.Option(help="how often each episode is learned from")] = 2,
-    learning_rate: Annotated[float, typer.Option(help="at its highest")] = 5e-5,
-    seed: Annotated[int, typer.Option(help="of the pages and of the training")] = 0,
+    demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
+    epochs: EpochsOption = 2,
+    learning_rate: RateOption = 5e-5,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="of the pages and of the training")
+    ] = 0,
     output: Annotated[str, typer.Option(help="folder for the policy and the episodes")] = (
         "runs/warm"
     ),
 ) -> None:
     """Teach a policy what scripts can show, before GRPO starts."""
     profile = get_profile()
+    if policy is None:
+        profile = with_policy_at_hand(profile)
     tasks = read_tasks(task)
+    hold_folder(output)
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.warm_up import warm_up
     from helpers.policy.loading import load_policy
 
-    loaded = load_policy(policy or profile.policy, profile.dtype, profile.device)
+    loaded = load_policy(policy or profile.policy, "float32", profile.device)
     folder = Path(output)
     numbers = warm_up(profile, loaded, tasks, folder, demos, epochs, learning_rate, seed)
     result = {"command": shlex.join(["python", "-m", "scripts.warm_up", *context.obj]), **numbers}
-    (folder / "warm_up.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_whole(folder / "warm_up.json", json.dumps(result, indent=1) + "\n")
+    release_folder(folder)
 
 
 if __name__ == "__main__":

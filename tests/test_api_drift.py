@@ -27,7 +27,7 @@ import pytest
 
 import helpers.browser.models  # noqa: F401  (OpenEnv takes a tenth of the time where this is first)
 from helpers.episodes.ledger import Ledger
-from helpers.policy.vllm_engine import engine_settings
+from helpers.policy.vllm_engine import engine_settings, precision_settings
 from helpers.settings.machine import vllm_problem
 from helpers.settings.paths import ROOT
 
@@ -210,9 +210,11 @@ def test_arguments_that_are_passed_on_are_taken_and_given(path, names, folder):
 @needs_vllm
 def test_vllm_takes_our_settings(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # on a CPU there are more of them
-    settings = engine_settings()
-    assert len(settings) > 1
+    settings = engine_settings() | precision_settings("bfloat16")
+    assert len(settings) > 3
     assert missing_keywords("vllm.EngineArgs", (*VLLM_KEYWORDS, *settings)) == []
+    config = source_of_module("vllm.config.model")
+    assert all(quotes(config, name) for name in settings["hf_overrides"]), package_of("vllm")
     code = our_code("helpers/policy")
     assert [name for name in VLLM_KEYWORDS if not re.search(rf"\b{name}=", code)] == []
 

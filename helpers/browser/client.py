@@ -1,113 +1,49 @@
-"""A client: one session of a browser server, with `reset`, `step` and `close`."""
+"""A client: one session of a browser server, with `reset`, `step` and `close`.
 
-import re
-from collections.abc import Callable
-from contextlib import suppress
+A reply never gets to a call that it does not answer. A connection belongs to one call while that
+call runs, and comes back with its reply; what ends otherwise (an interrupt, an exception, another
+thread's `reset`) leaves the connection to be closed, and the next `reset` opens another.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
 from typing_extensions import override
 from websockets.exceptions import ConnectionClosed
 
+from helpers.browser.connection import Connection
 from helpers.browser.models import (
     MAX_ACTION,
     BrowserAction,
     BrowserObservation,
     BrowserServerError,
-    Element,
 )
-from helpers.browser.openenv_parts import EnvClient, State, StepResult
+from helpers.browser.open_files import is_out_of_files, limit
 from helpers.browser.processes import first_line
+from helpers.browser.wire import RefusedRequest, Result, Wire
 
 MESSAGE_SECONDS = 120.0  # that one answer may take: a first reset may wait for a place
-# A line of the tree's text, such as "[13] button 'Click Me!', focused".
-_TREE_LINE = re.compile(
-    r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)"
+# For how long a server may still count a session that was given up, and is asked again.
+RELEASE_SECONDS = 15.0
+ASK_AGAIN_SECONDS = 0.25
+
+CLOSED = "This client is closed; start_browser_server() starts a server with new ones."
+NO_EPISODE = (
+    "No episode is running, for the last call on this client did not come to its end; call reset()"
+    " first."
 )
-_SERVER_ERROR = re.compile(r"Server error: (.*) \(code: \w+\)", re.DOTALL)
-
-Result = StepResult[BrowserObservation]
-
-
-# ---- the wire ----
-
-
-class Wire(EnvClient[BrowserAction, BrowserObservation, State]):
-    """OpenEnv's client with our types; reads our observations and upstream's."""
-
-    @override
-    def _step_payload(self, action: BrowserAction) -> dict[str, Any]:
-        return action.model_dump()
-
-    @override
-    def _parse_result(self, payload: dict[str, Any]) -> Result:
-        known = BrowserObservation.model_fields
-        fields = {
-            name: value
-            for name, value in payload.get("observation", {}).items()
-            if name in known and value is not None
-        }
-        fields["done"] = bool(payload.get("done", False))
-        fields["reward"] = payload.get("reward")
-        if "ended" not in fields:
-            fields = _fields_from_upstream(fields)
-        observation = BrowserObservation(**fields)
-        return StepResult(observation=observation, reward=observation.reward, done=observation.done)
-
-    @override
-    def _parse_state(self, payload: dict[str, Any]) -> State:
-        return State(**payload)
-
-
-class SyncWire(Protocol):
-    """What OpenEnv's ``EnvClient.sync()`` returns, as far as it is used here."""
-
-    def connect(self) -> Any:
-        """Open the connection."""
-        ...
-
-    def reset(self, **named: Any) -> Result:
-        """Start an episode; ``named`` is what the server's `reset` takes."""
-        ...
-
-    def step(self, action: BrowserAction) -> Result:
-        """Take one action."""
-        ...
-
-    def close(self) -> None:
-        """End the session and close the connection."""
-        ...
-
-
-def _fields_from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what an official BrowserGym server leaves out or hides in its metadata."""
-    metadata = fields.get("metadata") or {}
-    seen = metadata.get("browsergym_obs") or {}
-    info = metadata.get("browsergym_info") or {}
-    raw_reward = (info.get("task_info") or {}).get("RAW_REWARD_GLOBAL")
-    filled = dict(fields)
-    filled["error"] = fields.get("error") or str(seen.get("last_action_error") or "")
-    filled["focused_bid"] = str(seen.get("focused_element_bid") or "")
-    if raw_reward is not None:
-        filled["raw_reward"] = float(raw_reward)
-        filled["reward"] = float(bool(fields.get("done")) and raw_reward >= 1)
-    if fields.get("done"):
-        filled["ended"] = "solved" if (filled.get("reward") or 0) >= 1 else "failed"
-    filled["elements"] = _elements_of(fields.get("axtree_txt") or fields.get("text") or "")
-    return filled
-
-
-def _elements_of(tree: str) -> list[Element]:
-    """The elements that the tree's text names, one a line; it has no boxes."""
-    found = []
-    for line in tree.splitlines():
-        if match := _TREE_LINE.fullmatch(line):
-            bid, role, name = match["bid"], match["role"], match["name"]
-            found.append(Element(bid=bid, role=role, name=name, focused="focused" in match["rest"]))
-    return found
-
-
-# ---- the client ----
+BUSY = (
+    "Another thread's call is running on this client, which plays one episode at a time; give each"
+    " thread a client of its own."
+)
+REPLACED = (
+    "Another thread has begun a new episode on this client while this call ran; give each thread a"
+    " client of its own."
+)
 
 
 class ClosedAtExit:
@@ -129,35 +65,61 @@ class ClosedAtExit:
         self.close()
 
 
-class BrowserClient(ClosedAtExit):
-    """One session of a browser server: `reset`, `step`, `close`. Use it from one thread at a
-    time."""
+class _Call:
+    """A `reset` or `step` while it runs, and the connection that it has meanwhile."""
 
-    def __init__(self, reopen: Callable[[], SyncWire], where: str, screenshot: bool = False):
-        """``reopen`` connects to ``where``, and connects again where the server was restarted;
-        with ``screenshot`` every observation has a picture unless the call says otherwise."""
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.over = False
+        self.replaced = False  # by another thread's reset
+
+    def give_up(self) -> None:
+        """Close its connection: nobody knows what would be read from it next."""
+        if self.connection is not None:
+            self.connection.give_up()
+
+
+class BrowserClient(ClosedAtExit):
+    """One session of a browser server: `reset`, `step`, `close`. One thread at a time may use it:
+    of two calls at once one is refused. A forked child begins with `reset`, which gives it a
+    session of its own."""
+
+    def __init__(
+        self,
+        reopen: Callable[[], Connection],
+        screenshot: bool = False,
+        release: Callable[[], object] | None = None,
+    ) -> None:
+        """``reopen`` connects, now and after a connection was lost; with ``screenshot`` every
+        observation has a picture unless the call says otherwise; `close` calls ``release``."""
         self._reopen = reopen
-        self._where = where
         self._screenshot = screenshot
+        self._release = release
         self._task = ""
         self._seed: int | None = None
         self._step = 0
-        self._wire: SyncWire | None = reopen()
+        # Held for moments, never while something is waited for. An interrupt cannot leave it
+        # locked: between a lock's own `with` and its block Python looks for none.
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._running: _Call | None = None  # the last call
+        self._given_up_at = -RELEASE_SECONDS
+        self._connection: Connection | None = reopen()  # while no call runs
 
     def reset(
         self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
     ) -> BrowserObservation:
         """Start an episode; the same task and seed give the same page. ``screenshot``: with a
-        picture (None: as the client was made). BrowserServerError where there is no such task, no
-        free session or no server."""
+        picture (None: as the client was made). A call that another thread makes meanwhile on this
+        client fails. BrowserServerError where there is no such task, no free session or no
+        server."""
+        picture = self._screenshot if screenshot is None else screenshot
+        request = {"seed": seed, "task_name": task, "screenshot": bool(picture)}
+        result = self._begin_episode(lambda wire: wire.reset(**request))
         self._task = task
         self._seed = seed
         self._step = 0
-        picture = self._screenshot if screenshot is None else screenshot
-        request = {"seed": seed, "task_name": task, "screenshot": bool(picture)}
-        result = self._call(lambda wire: wire.reset(**request))
-        if result is None:  # on a new connection, for no episode has begun that could be lost
-            result = self._call(lambda wire: wire.reset(**request))
         return self._observation(result)
 
     def step(
@@ -166,31 +128,102 @@ class BrowserClient(ClosedAtExit):
         """Take one action, such as ``click('13')``. What is no action is not executed: the
         observation is the last one, with the reason in ``error``. Without ``observe`` the page is
         not read again: for a last turn, of which only the outcome counts. BrowserServerError where
-        no episode is running."""
-        self._step += 1
+        no episode is running, or another thread's call is."""
         picture = self._screenshot if screenshot is None else screenshot
         # What the wire takes; a longer text, or one that is not UTF-8, is no action in any case.
         text = action.encode(errors="replace").decode()[:MAX_ACTION]
         request = BrowserAction(
             action_str=text, metadata={"screenshot": picture, "observe": observe}
         )
-        return self._observation(self._call(lambda wire: wire.step(request)))
+        result = self._ask(lambda wire: wire.step(request), begins=False)
+        self._step += 1
+        return self._observation(result)
 
-    def _call(self, request: Callable[[SyncWire], Result]) -> Result | None:
-        """The server's answer, None where the connection broke; there is a new one then."""
-        if self._wire is None:
-            raise BrowserServerError(
-                "This client is closed; start_browser_server() starts a server with new ones."
-            )
+    # ---- one call and its reply ----
+
+    def _begin_episode(self, request: Callable[[Wire], Awaitable[Result]]) -> Result | None:
+        """The reply to a reset. On a connection that broke no episode has begun that could be lost,
+        so it is asked a second time; and again for a while where the server is full and a session
+        that this client has given up may be the reason."""
+        while True:
+            try:
+                result = self._ask(request, begins=True)
+                return result or self._ask(request, begins=True)
+            except BrowserServerError as error:
+                cause = error.__cause__
+                full = isinstance(cause, RefusedRequest) and cause.code == "CAPACITY_REACHED"
+                if not full or time.monotonic() > self._given_up_at + RELEASE_SECONDS:
+                    raise
+            time.sleep(ASK_AGAIN_SECONDS)
+
+    def _ask(self, request: Callable[[Wire], Awaitable[Result]], begins: bool) -> Result | None:
+        """The reply to this request, None where the connection broke. ``begins``: whether it begins
+        an episode, on a new connection if need be."""
+        call = _Call()
         try:
-            return request(self._wire)
-        except RuntimeError as error:
+            self._take_connection(call, begins)
+            if call.connection is None:
+                call.connection = self._reopen()
+            result = call.connection.call(request)
+            self._put_back_connection(call)
+            return result
+        except RefusedRequest as error:  # a reply as well
+            self._put_back_connection(call)
             raise BrowserServerError(_said_by_server(error)) from error
-        except (ConnectionClosed, OSError, TimeoutError):
-            with suppress(Exception):
-                self._wire.close()
-        self._wire = self._reopen()
-        return None
+        except BaseException as error:
+            self._drop_connection(call)
+            if self._closed or call.replaced:
+                raise BrowserServerError(REPLACED if call.replaced else CLOSED) from error
+            if isinstance(error, ConnectionClosed | OSError | TimeoutError):
+                return None
+            raise
+        finally:
+            call.over = True  # a plain assignment, which no interrupt can come before
+
+    def _take_connection(self, call: _Call, begins: bool) -> None:
+        """Hand the connection to the call, if there is one. BrowserServerError where the call
+        cannot be made."""
+        self._know_own_process()
+        with self._lock:
+            if self._closed:
+                raise BrowserServerError(CLOSED)
+            last = self._running
+            if last is not None and not last.over:
+                if not begins:
+                    raise BrowserServerError(BUSY)
+                last.replaced = True
+                last.give_up()
+            if self._connection is None and not begins:
+                raise BrowserServerError(NO_EPISODE)
+            call.connection = self._connection
+            self._connection = None
+            self._running = call
+
+    def _put_back_connection(self, call: _Call) -> None:
+        """The call has its reply, so the connection is free for the next one."""
+        with self._lock:
+            if self._closed or call.replaced:
+                raise ConnectionError("the connection was given up")
+            self._connection = call.connection
+
+    def _drop_connection(self, call: _Call) -> None:
+        """The call has ended without a reply."""
+        with self._lock:
+            if call.connection is None:
+                return
+            self._given_up_at = time.monotonic()
+            if self._connection is call.connection:
+                self._connection = None
+        call.give_up()
+
+    def _know_own_process(self) -> None:
+        """In a forked child all connections are the parent's, and the lock may be held by a thread
+        that is not there."""
+        if self._process != os.getpid():
+            self._lock = threading.Lock()
+            self._connection = None
+            self._running = None
+            self._process = os.getpid()
 
     def _observation(self, result: Result | None) -> BrowserObservation:
         """The observation in a result; None: the one of a lost episode."""
@@ -213,23 +246,36 @@ class BrowserClient(ClosedAtExit):
 
     @override
     def close(self) -> None:
-        """Give the session back. May be called twice."""
-        wire = self._wire
-        self._wire = None
-        if wire is not None:
-            with suppress(Exception):  # the server may be gone already, and the session with it
-                wire.close()
+        """Give the session back. May be called twice. A call that is running fails."""
+        connection = self.close_soon()
+        if connection is not None:
+            connection.close()
+        release = self._release
+        self._release = None
+        if release is not None:
+            release()
+
+    def close_soon(self) -> Connection | None:
+        """`close` without waiting for the server's goodbye. Returns the connection that is being
+        closed, None where there is none."""
+        self._know_own_process()
+        with self._lock:
+            self._closed = True
+            connection = self._connection
+            self._connection = None
+            running = self._running
+        if running is not None and not running.over:
+            running.give_up()
+        if connection is not None:
+            connection.give_up()
+        return connection
 
 
-def _said_by_server(error: RuntimeError) -> str:
-    """The server's sentence without OpenEnv's words around it, with the next step where it is
-    full."""
-    said = str(error)
-    match = _SERVER_ERROR.fullmatch(said)
-    sentence = match[1] if match else said
-    if "CAPACITY_REACHED" in said:
-        sentence += "; close a client, or start the server with more sessions."
-    return sentence
+def _said_by_server(error: RefusedRequest) -> str:
+    """The server's sentence, with the next step where it is full."""
+    if error.code == "CAPACITY_REACHED":
+        return f"{error}; close a client, or start the server with more sessions."
+    return str(error)
 
 
 # ---- connecting ----
@@ -245,33 +291,48 @@ def connect(
     with its ``token``, or an official Space), or a Docker ``image`` of one, which is started.
     BrowserServerError where nothing answers."""
     if url is not None and image is None:
-        return BrowserClient(lambda: open_wire(url, token), url, screenshot)
+        return BrowserClient(lambda: open_connection(url, token), screenshot)
     if image is not None and url is None:
-        return BrowserClient(lambda: _start_container(image), image, screenshot)
+        address, stop = _start_container(image)
+        return BrowserClient(lambda: open_connection(address, None), screenshot, release=stop)
     raise BrowserServerError(
         "Give connect() either the url of a server or the name of a Docker image."
     )
 
 
-def open_wire(url: str, token: str | None) -> SyncWire:
+def open_connection(url: str, token: str | None) -> Connection:
     """A connection to the server at ``url``. BrowserServerError where nothing answers."""
     headers = {"Authorization": f"Bearer {token}"} if token else None
+    connection = None
     try:
         wire = Wire(
             base_url=url,
             message_timeout_s=MESSAGE_SECONDS,
             websocket_ping_interval_s=None,  # the system asks whether the other side is there
             headers=headers,
-        ).sync()
-        wire.connect()
+        )
+        connection = Connection(wire)
+        connection.open()
     except Exception as error:
-        reason = first_line(error)
-        if "HTTP 403" in reason or "HTTP 401" in reason:
-            raise BrowserServerError(
-                f"The browser server at {url} wants its token: connect(url, token=server.token)."
-            ) from error
-        raise BrowserServerError(no_answer(url, reason)) from error
-    return wire
+        raise BrowserServerError(_why_no_connection(url, error)) from error
+    except BaseException:  # an interrupt
+        if connection is not None:
+            connection.give_up()
+        raise
+    return connection
+
+
+def _why_no_connection(url: str, error: Exception) -> str:
+    """One sentence for what kept a connection from being opened."""
+    reason = first_line(error)
+    if "HTTP 403" in reason or "HTTP 401" in reason:
+        return f"The browser server at {url} wants its token: connect(url, token=server.token)."
+    if is_out_of_files(error):
+        return (
+            f"This process has as many files open as it may ({limit()}), and each client"
+            " needs one: raise the limit with `ulimit -n 4096`, or close some clients."
+        )
+    return no_answer(url, reason)
 
 
 def no_answer(where: str, reason: str) -> str:
@@ -282,12 +343,14 @@ def no_answer(where: str, reason: str) -> str:
     )
 
 
-def _start_container(image: str) -> SyncWire:
-    """A connection to an official BrowserGym container, which is started."""
+def _start_container(image: str) -> tuple[str, Callable[[], object]]:
+    """Start an official BrowserGym container: its address, and what stops it."""
     settings = {"BROWSERGYM_BENCHMARK": "miniwob", "BROWSERGYM_TASK_NAME": "click-test"}
     try:
-        return Wire.from_docker_image(image, env_vars=settings).sync()
+        client = Wire.from_docker_image(image, env_vars=settings).sync()
+        client.disconnect()  # its session is for the client that is made next
     except Exception as error:
         raise BrowserServerError(
             f"The container {image!r} did not start ({first_line(error)}); does Docker run?"
         ) from error
+    return str(client.base_url), client.close

@@ -7,7 +7,9 @@ from playwright.sync_api import Browser, BrowserContext, ViewportSize, sync_play
 
 from helpers.browser import private
 from helpers.browser.chromium import find_chromium, task_flags
+from helpers.browser.clipboard import SharedClipboard
 from helpers.browser.options import PageRules
+from helpers.browser.sandbox import launch_sandboxed
 
 ORIGIN = "http://miniwob.localhost"  # a name, no port: the same address and text in every run
 VIEWPORT: ViewportSize = {"width": 332, "height": 214}  # as the tasks ask for
@@ -30,15 +32,22 @@ class KeptChromium:
         # Before the first locator: BrowserGym's functions find elements by their bid.
         self.playwright.selectors.set_test_id_attribute(BROWSERGYM_ID_ATTRIBUTE)
         self.browser = self._launch()
+        self.clipboard = SharedClipboard(self)
 
     def _launch(self) -> Browser:
         self.generation += 1
-        return self.playwright.chromium.launch(
-            executable_path=find_chromium(),
-            headless=True,
-            args=self._flags,
-            ignore_default_args=["--hide-scrollbars"],  # they belong to the picture
-        )
+
+        def launch(sandbox: bool) -> Browser:
+            return self.playwright.chromium.launch(
+                executable_path=find_chromium(),
+                headless=True,
+                args=self._flags,
+                ignore_default_args=["--hide-scrollbars"],  # they belong to the picture
+                chromium_sandbox=sandbox,
+            )
+
+        browser, self.warning = launch_sandboxed(launch)
+        return browser
 
     def is_connected(self) -> bool:
         """Whether Chromium still runs."""
@@ -53,7 +62,7 @@ class KeptChromium:
                 self.browser = self._launch()
         finally:
             self._starting.release()
-        context = self.browser.new_context(viewport=VIEWPORT)
+        context = self.browser.new_context(viewport=VIEWPORT, accept_downloads=False)
         context.set_default_timeout(DEFAULT_TIMEOUT_MS)
         context.add_init_script(self._page_script)
         return context

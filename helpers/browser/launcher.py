@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import urllib.request
+import warnings
 import weakref
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +19,12 @@ from typing import Any
 
 from typing_extensions import override
 
-from helpers.browser.client import BrowserClient, ClosedAtExit, SyncWire, no_answer, open_wire
+from helpers.browser.client import BrowserClient, ClosedAtExit, no_answer, open_connection
+from helpers.browser.connection import Connection
 from helpers.browser.models import BrowserServerError
 from helpers.browser.options import PageRules, ServerOptions
 from helpers.browser.processes import descendants, kill, spawn
+from helpers.browser.variables import for_python
 
 DEFAULT_SESSIONS = 64
 END_SECONDS = 5.0  # that a server gets to end by itself before it is killed
@@ -41,6 +44,7 @@ class BrowserServer(ClosedAtExit):
         self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()  # a forked child may use the server, but neither start nor end it
         self._start()
         atexit.register(self.close)
 
@@ -54,9 +58,14 @@ class BrowserServer(ClosedAtExit):
                 *options.arguments(),
                 stdout=subprocess.PIPE,
                 stderr=file,
-                env={**os.environ, "BROWSER_SERVER_TOKEN": self.token},
+                env=for_python(),
             )
-        line = _first_output(process, self._timeout)
+        try:
+            _tell(process, self.token)
+            line = _first_output(process, self._timeout)
+        except BaseException:  # an interrupt
+            _end(process, directory)
+            raise
         answer = json.loads(line) if line else {}
         if "port" not in answer:
             last_words = _last_line(log)
@@ -68,6 +77,8 @@ class BrowserServer(ClosedAtExit):
         self._options = replace(options, port=answer["port"])
         host = "127.0.0.1" if options.host == "0.0.0.0" else options.host
         self.url = f"http://{host}:{answer['port']}"
+        if answer.get("warning"):
+            warnings.warn(answer["warning"], stacklevel=2)
 
     def _why_not_started(self, answer: dict[str, Any], line: bytes | None, last_words: str) -> str:
         if "failed" in answer:
@@ -79,24 +90,25 @@ class BrowserServer(ClosedAtExit):
             )
         return f"The browser server ended while it started: {last_words or 'it said nothing'}."
 
-    def _reopen(self) -> SyncWire:
+    def _reopen(self) -> Connection:
         """A new connection; the server is started again, at its old address, where its process has
         ended."""
         process = self._process
         with suppress(BrowserServerError):
-            return open_wire(self.url, self.token)
+            return open_connection(self.url, self.token)
         with self._lock, suppress(subprocess.TimeoutExpired):
             # If it is another process, another client has started it again.
-            if process is not None and self._process is process:
+            is_ours = self._owner == os.getpid()
+            if process is not None and self._process is process and is_ours:
                 process.wait(2)  # its sockets close before it counts as ended
                 _end(process, self._directory)
                 self._start()
-        return open_wire(self.url, self.token)
+        return open_connection(self.url, self.token)
 
     def client(self, screenshot: bool = False) -> BrowserClient:
         """A new session; with ``screenshot`` every observation has a picture unless the call says
         otherwise."""
-        client = BrowserClient(self._reopen, self.url, screenshot)
+        client = BrowserClient(self._reopen, screenshot)
         self._clients.add(client)
         return client
 
@@ -120,6 +132,8 @@ class BrowserServer(ClosedAtExit):
     def close(self) -> None:
         """Stop the server, its workers and its browsers, and remove their files. May be called
         twice."""
+        if self._owner != os.getpid():
+            return
         with self._lock:
             process = self._process
             self._process = None
@@ -127,7 +141,7 @@ class BrowserServer(ClosedAtExit):
             return
         atexit.unregister(self.close)
         for client in list(self._clients):
-            client.close()
+            client.close_soon()
         _end(process, self._directory)
 
 
@@ -139,6 +153,16 @@ def _first_output(process: "subprocess.Popen[bytes]", seconds: float) -> bytes |
     return process.stdout.readline() if readable else None
 
 
+def _tell(process: "subprocess.Popen[bytes]", token: str) -> None:
+    """Write the token to the process's stdin: what is on its command line or in its environment
+    could be read by others."""
+    if process.stdin is None:
+        raise ValueError("the process was started without a pipe as its stdin")
+    with suppress(BrokenPipeError):  # it has ended, and its log says why
+        process.stdin.write(f"{token}\n".encode())
+        process.stdin.flush()
+
+
 def _last_line(log: Path) -> str:
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
@@ -146,15 +170,25 @@ def _last_line(log: Path) -> str:
 
 def _end(process: "subprocess.Popen[bytes]", directory: Path) -> None:
     """Ask by closing its stdin; then kill whatever of its tree is left, and remove its files."""
-    tree = descendants(process.pid)
+    # One that has been waited for has no pid any more: another process may have it.
+    tree = descendants(process.pid) if process.poll() is None else []
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            pipe.close()
+            with suppress(OSError):  # what was not read any more
+                pipe.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(END_SECONDS)
-    kill(tree + descendants(process.pid))
+    if process.returncode is None:
+        tree += descendants(process.pid)
+    kill(tree)
     process.wait()
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def default_sessions() -> int:
+    """64, or as many as ``COURSE_CLIENTS`` asks for where that is more."""
+    asked = os.environ.get("COURSE_CLIENTS", "")
+    return max(DEFAULT_SESSIONS, int(asked) if asked.isdigit() else 0)
 
 
 def start_browser_server(
@@ -169,11 +203,11 @@ def start_browser_server(
     """Start a browser server on this machine and wait until its browsers run.
 
     ``workers``: processes with one Chromium each (None: about one per core, at most four).
-    ``sessions``: how many clients they share (None: 64); as many again wait in a queue. ``port``: 0
-    takes a free one. ``timeout``: seconds to wait for it. ``host``: loopback, unless you name
-    another address and a ``token`` of your own with it (else it is drawn). ``rules``: how pages are
-    treated, for measurements; None is the course's environment. Raises BrowserServerError, one
-    sentence, where it does not start: no Chromium, port busy, too slow."""
+    ``sessions``: how many clients they share (None: `default_sessions`); as many again wait in a
+    queue. ``port``: 0 takes a free one. ``timeout``: seconds to wait for it. ``host``: loopback,
+    unless you name another address and a ``token`` of your own with it (else it is drawn).
+    ``rules``: how pages are treated, for measurements; None is the course's environment. Raises
+    BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow."""
     if token is None and host != "127.0.0.1":
         raise BrowserServerError(
             f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as"
@@ -183,7 +217,7 @@ def start_browser_server(
         host=host,
         port=port,
         workers=workers or 0,
-        sessions=sessions or DEFAULT_SESSIONS,
+        sessions=sessions or default_sessions(),
         rules=rules or PageRules(),
         directory="",
     )

@@ -36,8 +36,6 @@
     construct: (target, args, self) => Reflect.construct(target, args.length ? args : [wall()], self),
     apply: () => new real.Date(wall()).toString(),
   });
-  const scrolled = new Set();  // since the episode began: by the wheel, by keys, by Playwright
-  document.addEventListener("scroll", event => scrolled.add(event.target), {capture: true, passive: true});
   const born = new Map();  // element -> the attributes that marking overwrites, as the document had them
   let body = [], calendar = null;  // copies of what the body holds when it has loaded; jQuery UI's date picker then
   // In the capture phase this comes before the page's own onload, whose timers are already ours.
@@ -127,9 +125,14 @@
     if (event.type === "pointerdown") click.hit = click.hit || reachesTarget(event);
     if (event.type === "pointerup") click.releases += 1;
   };
+  let dragFails = false;  // the button goes up because a drag has failed: that is no click
+  const keepClickAway = away => { dragFails = away; };
   const keepAway = event => {
-    if (click && event.isTrusted && (!click.hit || click.onlyTried)) { event.preventDefault(); event.stopImmediatePropagation(); }
+    const unwanted = click && (!click.hit || click.onlyTried) || dragFails && event.type === "click";
+    if (unwanted && event.isTrusted) { event.preventDefault(); event.stopImmediatePropagation(); }
   };
+  let moved = false;  // whether the mouse has, since the episode began
+  window.addEventListener("pointermove", event => { moved = moved || event.isTrusted; }, {capture: true, passive: true});
   // Playwright's listeners are the window's, too, and must see everything; so what they let through is kept from the document.
   for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"]) {
     window.addEventListener(type, judge, {capture: true});
@@ -142,19 +145,46 @@
   // null in a document that waits for none, for it has just been loaded.
   const clickSoFar = () => click && {hit: click.hit, releases: click.releases};
   const forgetClick = () => { click = null; };
+  // What Control+z would take back and Control+y bring again is the last episode's. Taking it all back empties one list, typing
+  // into a field that goes away the other. The page's own listeners have no part in it, and the focus comes back: it is lost later,
+  // when the fields are as they were.
+  let unheard = false;
+  for (const type of ["beforeinput", "input", "change", "focus", "blur", "focusin", "focusout"])
+    window.addEventListener(type, event => { if (unheard) event.stopImmediatePropagation(); }, {capture: true});
+  const can = command => document.queryCommandEnabled(command);
+  const forgetEdits = () => {
+    if (!can("undo") && !can("redo")) return;
+    unheard = true;
+    const element = document.activeElement;
+    while (can("undo")) document.execCommand("undo");
+    const field = document.body.appendChild(document.createElement("input"));
+    field.focus();
+    document.execCommand("insertText", false, "x");
+    document.execCommand("undo");
+    field.remove();
+    if (element) element.focus({preventScroll: true});
+    unheard = false;
+  };
+  // Tab goes on from what had the focus last, or from its place. Where nothing at all comes after that place, Chromium counts it as
+  // none: so Tab starts from the top again, and Shift+Tab from the end.
+  const forgetPlace = () => {
+    const end = document.documentElement.appendChild(document.createElement("button"));
+    end.focus(); end.blur(); end.remove();
+  };
   // As after loading: no timer, no bid, nothing focused, and Tab starts from the top. Either every element is kept, and its field is
   // as the page wrote it; or the body gets copies of its elements, which have no listeners and no widgets yet.
   const restart = elements => () => {
     timers.clear();
     forgetClick();
+    moved = false;
+    forgetEdits();
     delete window.browsergym_elem_counter;
-    for (const e of document.querySelectorAll("*"))
+    for (const e of document.querySelectorAll("*")) {
       for (const {name} of [...e.attributes]) if (name === "bid" || name.startsWith("browsergym_")) e.removeAttribute(name);
-    for (const e of scrolled) (e.scrollingElement || e).scrollTo({left: 0, top: 0, behavior: "instant"});
-    scrolled.clear();
+      if (e.scrollTop || e.scrollLeft) e.scrollTo({left: 0, top: 0, behavior: "instant"});
+    }
     elements();
-    const top = document.body.insertBefore(document.createElement("button"), document.body.firstChild);
-    top.focus(); top.blur(); top.remove();
+    forgetPlace();
   };
   const keep = () => {
     for (const [e, attributes] of born)
@@ -182,7 +212,8 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, blocked, expectClick, clickSoFar, forgetClick, leaveScrolled, keep: restart(keep), copy: restart(copy),
+    advance, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    mouseHasMoved: () => moved, keep: restart(keep), copy: restart(copy),
     // Marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
     unmark,

@@ -12,6 +12,7 @@ import psutil
 
 from helpers.browser.options import PageRules
 from helpers.browser.processes import descendants, kill, spawn
+from helpers.browser.variables import for_python
 
 # Seconds for each kind of request, from when the worker has it.
 DEADLINES = {"reset": 8.0, "step": 7.0, "close": 5.0}
@@ -30,6 +31,10 @@ Answer = dict[str, Any]  # the fields of an observation, or {"lost": why}, {"fai
 
 class InfrastructureError(Exception):
     """The episode is lost through no fault of the policy; the sentence says how."""
+
+
+class NoPlaceError(RuntimeError):
+    """All sessions are taken. One sentence with the next step."""
 
 
 def default_workers() -> int:
@@ -64,7 +69,7 @@ class Worker:
             self._rules.to_json(),
             pass_fds=[theirs.fileno()],
             stdout=2,
-            env=dict(os.environ, TMPDIR=self._directory),  # Chromium's profile is removed with it
+            env=for_python(TMPDIR=self._directory),  # Chromium's profile is removed with it
         )
         self.pid = self._process.pid
         theirs.close()
@@ -91,6 +96,13 @@ class Worker:
         self._start()
         raise InfrastructureError(why)
 
+    def _replace_once(self, generation: int, why: str) -> NoReturn:
+        """`_replace`, unless another call has seen to it."""
+        with self._lock:
+            if self.generation == generation:
+                self._replace(why)
+        raise InfrastructureError(why)
+
     def _has_grown_too_large(self) -> bool:
         try:
             tree = descendants(self.pid)
@@ -99,9 +111,9 @@ class Worker:
             return False
         return len(tree) > MAX_PROCESSES or memory > MAX_MEMORY
 
-    def wait_ready(self) -> None:
-        """Wait until Chromium runs. RuntimeError with the worker's own sentence where it does
-        not."""
+    def wait_ready(self) -> str:
+        """Wait until Chromium runs. Returns a warning, mostly empty. RuntimeError with the worker's
+        own sentence where it does not start."""
         try:
             answer = self._ready.result(START_SECONDS)
         except TimeoutError:
@@ -110,6 +122,7 @@ class Worker:
             raise RuntimeError("the worker ended while it started")
         if "failed" in answer:
             raise RuntimeError(answer["failed"])
+        return answer["warning"]
 
     def call(self, generation: int | None, kind: str, *arguments: Any) -> tuple[int, Answer]:
         """One request: ``kind`` is "reset", "step" or "close", the first argument the session's
@@ -129,10 +142,9 @@ class Worker:
                     " and was restarted"
                 )
             if answer is None:
-                with self._lock:
-                    if self.generation == sent_to:  # else another call has seen to it
-                        self._replace(why)
-                raise InfrastructureError(why)
+                self._replace_once(sent_to, why)
+            if "broken" in answer:
+                self._replace_once(sent_to, answer["lost"])
             if "lost" in answer:
                 raise InfrastructureError(answer["lost"])
             return sent_to, answer
@@ -197,10 +209,10 @@ class WorkerPool:
 
     def take_place(self) -> Worker:
         """The worker with the fewest sessions, which has one more now. Waits for a place where all
-        are taken; RuntimeError where none comes free."""
+        are taken; NoPlaceError where none comes free."""
         with self._places:
             if not self._places.wait_for(self._has_place, QUEUE_SECONDS):
-                raise RuntimeError(
+                raise NoPlaceError(
                     f"All {self.session_limit} browser sessions are taken, for"
                     f" {QUEUE_SECONDS:.0f} s now; close one, or start the server with"
                     f" start_browser_server(sessions={2 * self.session_limit})."

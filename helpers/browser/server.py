@@ -2,7 +2,6 @@
 workers behind them. It prints one line of JSON, {"port": ...} or {"failed": sentence}, and ends
 with its parent."""
 
-import hmac
 import json
 import os
 import random
@@ -10,18 +9,24 @@ import shutil
 import socket
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NoReturn
 
 import uvicorn
-from fastapi.responses import PlainTextResponse
 from typing_extensions import override
 
 from helpers.browser.actions import MAX_ANSWER
+from helpers.browser.middleware import Refusal, RequestIds, TokenGuard, refuse_over_http
 from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks, no_such_task
+from helpers.browser.open_files import raise_limit, why_too_few
 from helpers.browser.openenv_parts import ConcurrencyConfig, Environment, State, create_app
 from helpers.browser.options import ServerOptions
-from helpers.browser.pool import InfrastructureError, Worker, WorkerPool, default_workers
+from helpers.browser.pool import (
+    InfrastructureError,
+    NoPlaceError,
+    Worker,
+    WorkerPool,
+    default_workers,
+)
 from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
 from helpers.browser.task_pages import serve_task_pages
 
@@ -29,11 +34,6 @@ from helpers.browser.task_pages import serve_task_pages
 IDLE_SECONDS = 900.0
 DEFAULT_TASK = "click-test"
 NO_OBSERVATION = BrowserObservation()
-
-# As ASGI has them, see https://asgi.readthedocs.io
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
@@ -60,11 +60,11 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
         screenshot: bool | str = False,
         **_: Any,
     ) -> BrowserObservation:
-        """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists. ValueError
+        """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists. Refusal
         where there is no such task."""
         task = _task_called(str(task_name or DEFAULT_TASK))
         if isinstance(seed, bool) or not isinstance(seed, int | None):
-            raise ValueError(f"The seed must be a whole number, not {str(seed)[:40]!r}.")
+            raise Refusal(f"The seed must be a whole number, not {str(seed)[:40]!r}.")
         seed = random.randrange(2**31) if seed is None else seed % 2**32
         self._last = None
         self._generation = None
@@ -92,13 +92,13 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
     def step(
         self, action: BrowserAction, timeout_s: float | None = None, **_: Any
     ) -> BrowserObservation:
-        """Take one action; it is parsed here again, whatever the client did. ValueError where no
+        """Take one action; it is parsed here again, whatever the client did. Refusal where no
         episode is running."""
         last = self._last
         if last is None or self._worker is None:
-            raise ValueError("No episode is running; call reset() first.")
+            raise Refusal("No episode is running; call reset() first.")
         if last.done:
-            raise ValueError(f"The episode is over (ended: {last.ended}); call reset() first.")
+            raise Refusal(f"The episode is over (ended: {last.ended}); call reset() first.")
         picture = bool(action.metadata.get("screenshot", self._picture))
         observe = picture or bool(action.metadata.get("observe", True))
         text = action.action_str[: MAX_ANSWER + 1]
@@ -153,34 +153,11 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
 
 
 def _task_called(name: str) -> str:
-    """The task, with or without upstream's prefixes. ValueError names those that are close."""
+    """The task, with or without upstream's prefixes. Refusal names those that are close."""
     task = name.removeprefix("browsergym/").removeprefix("miniwob.")
     if task in list_tasks():
         return task
-    raise ValueError(no_such_task(task))
-
-
-class TokenGuard:
-    """Lets in who knows the token, and no web page: a page that is open in some browser of this
-    machine reaches loopback too, and its Origin header says so."""
-
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], token: str) -> None:
-        self._app = app
-        self._secret = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection, as ASGI asks."""
-        headers = dict(scope.get("headers", ()))
-        known = hmac.compare_digest(headers.get(b"authorization", b""), self._secret)
-        if scope["type"] == "lifespan" or (known and b"origin" not in headers):
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await receive()
-            # Before it is accepted, which the client sees as HTTP 403.
-            await send({"type": "websocket.close", "code": 1008})
-        else:
-            refusal = "This browser server wants its token, and no Origin header.\n"
-            await PlainTextResponse(refusal, 403)(scope, receive, send)
+    raise Refusal(no_such_task(task))
 
 
 def main(options: ServerOptions) -> None:
@@ -192,6 +169,11 @@ def main(options: ServerOptions) -> None:
     def answer(**fields: object) -> None:
         print(json.dumps(fields), file=protocol, flush=True)
 
+    token = _read_token()
+    raise_limit()
+    if sentence := why_too_few(options.sessions):
+        answer(failed=sentence)
+        return
     try:
         listener = _bind(options.host, options.port)
     except OSError as error:
@@ -219,17 +201,24 @@ def main(options: ServerOptions) -> None:
 
     exit_with_parent(stop)
     try:
-        for worker in pool.workers:
-            worker.wait_ready()
-        server = _web_server(pool, options.sessions)
+        warnings = {worker.wait_ready() for worker in pool.workers}
+        server = _web_server(pool, options.sessions, token)
         listener.listen(256)
-        answer(port=listener.getsockname()[1])
+        answer(port=listener.getsockname()[1], warning=" ".join(sorted(warnings)).strip())
         server.run(sockets=[listener])
     except Exception as error:
         traceback.print_exc()
         answer(failed=first_line(error))
     finally:
         stop()
+
+
+def _read_token() -> str:
+    """The first line of stdin, on which there is nothing else: see `exit_with_parent`."""
+    line = b""
+    while not line.endswith(b"\n") and (piece := os.read(0, 1)):
+        line += piece
+    return line.decode().strip()
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -248,7 +237,7 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _web_server(pool: WorkerPool, sessions: int) -> uvicorn.Server:
+def _web_server(pool: WorkerPool, sessions: int, token: str) -> uvicorn.Server:
     """OpenEnv's app around the pool, which only who knows the token may talk to."""
     limits = ConcurrencyConfig(max_concurrent_envs=2 * sessions, session_timeout=IDLE_SECONDS)
     app = create_app(
@@ -259,7 +248,10 @@ def _web_server(pool: WorkerPool, sessions: int) -> uvicorn.Server:
         concurrency_config=limits,
     )
     app.add_api_route("/stats", pool.stats)
-    app.add_middleware(TokenGuard, token=os.environ["BROWSER_SERVER_TOKEN"])
+    for refusal in (Refusal, NoPlaceError):
+        app.add_exception_handler(refusal, refuse_over_http)
+    app.add_middleware(RequestIds)
+    app.add_middleware(TokenGuard, token=token)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", ws="websockets", ws_ping_interval=None)
     )

@@ -17,7 +17,7 @@ What differs:
 
 import base64
 import re
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, cast
 
 import browsergym.core.observation as stock
@@ -29,9 +29,12 @@ from playwright.sync_api import Error as PlaywrightError
 
 from helpers.browser import private
 from helpers.browser.actions import ParsedAction, parse_action
+from helpers.browser.clipboard import Clipboard, may_use_clipboard
 from helpers.browser.elements import list_elements
+from helpers.browser.frames import draws_frames
 from helpers.browser.kept_chromium import ORIGIN, KeptChromium
-from helpers.browser.locator import CallLog, LoadTolerantLocator
+from helpers.browser.locator import CallLog, LoadTolerantLocator, split_keys
+from helpers.browser.mouse import ActionPage
 from helpers.browser.pool import InfrastructureError
 
 Fields = dict[str, Any]  # the fields of a `helpers.browser.models.BrowserObservation`
@@ -59,11 +62,14 @@ class OpenPage:
         self.page.on("popup", self._note_popup)
         self.cdp: CDPSession = self.context.new_cdp_session(self.page)
         self.extraction = private.ExtractionPage(self.cdp)
+        self.for_actions = ActionPage(self.page, self.cdp)
         # What the pages before left, which else waits for hundreds of episodes.
         self.cdp.send("HeapProfiler.collectGarbage")
 
     def _note_crash(self, _: Page) -> None:
         self.crashed = True
+        # Else what was asked through our own CDP session would never be answered.
+        self.close()
 
     def _note_popup(self, popup: Page) -> None:
         self.popup = popup
@@ -106,6 +112,7 @@ class Session:
         self._open: OpenPage | None = None
         self._task: AbstractMiniwobTask | None = None
         self._last: Fields | None = None  # the last observation; None where no episode runs
+        self._clipboard = Clipboard()  # of the episode
 
     @property
     def opened(self) -> OpenPage:
@@ -113,6 +120,11 @@ class Session:
         if self._open is None:
             raise InfrastructureError("no page is open")
         return self._open
+
+    def draws(self) -> bool:
+        """Whether the browser still draws the page, if there is one. What stops it from drawing
+        (its GPU process, say) leaves the page itself alive, but no click gets through."""
+        return self._open is None or bool(self._open.trouble) or draws_frames(self._open.cdp)
 
     def close(self) -> None:
         """Give the browser context back. `reset` takes a new one."""
@@ -140,6 +152,8 @@ class Session:
         self._episodes += 1
         last = self._last
         self._last = None
+        self._clipboard.wanted = False
+        self._clipboard = Clipboard()
         self._task = new = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
         goal = self._start(new, last, picture)
         new.page = self.opened.page
@@ -226,14 +240,30 @@ class Session:
         if action.name == "noop":  # its time passes in `_settle`
             return ""
         try:
-            private.call_action(action.name, action.args, self.opened.page, _find_element)
+            with self._clipboard_for(action):
+                self._call(action)
         except InfrastructureError:
             raise
         except Exception as error:  # as in stock: the policy is told what went wrong
             if self.opened.trouble:
                 raise
+            self.opened.for_actions.mouse.release()
             return _error_text(error)
         return ""
+
+    def _clipboard_for(self, action: ParsedAction) -> AbstractContextManager[None]:
+        """The time in which Chromium's clipboard is the episode's, for keys that may use it."""
+        if action.name == "press" and may_use_clipboard(split_keys(str(action.args[1]))):
+            return self._chromium.clipboard.used_by(self._clipboard)
+        return nullcontext()
+
+    def _call(self, action: ParsedAction) -> None:
+        """BrowserGym's function of the action, on the page."""
+        page = cast(Page, self.opened.for_actions)
+        private.call_action(action.name, action.args, page, self._find_element)
+
+    def _find_element(self, _: Page, bid: str) -> LoadTolerantLocator:
+        return LoadTolerantLocator(private.find_element(self.opened.page, bid))
 
     def _settle(self, action: ParsedAction) -> None:
         """Move the page's clock on; then wait, as stock does, for documents that are loading."""
@@ -334,10 +364,6 @@ class Session:
         tree = stock.extract_merged_axtree(extraction)
         page.evaluate("() => __course.unmark()")
         return focused, dom, tree
-
-
-def _find_element(page: Page, bid: str) -> LoadTolerantLocator:
-    return LoadTolerantLocator(private.find_element(page, bid))
 
 
 def _error_text(error: Exception) -> str:

@@ -12,6 +12,7 @@ from greenlet import greenlet
 from helpers.browser.options import PageRules
 from helpers.browser.pool import InfrastructureError
 from helpers.browser.processes import exit_with_parent, first_line
+from helpers.browser.variables import drop_all_but_browser
 
 if TYPE_CHECKING:
     from helpers.browser.kept_chromium import KeptChromium
@@ -34,12 +35,19 @@ class RequestHandler:
     def _serve(self, number: int, kind: str, session: int, *arguments: Any) -> None:
         try:
             answer = self._answer(kind, session, *arguments)
-        except InfrastructureError as lost:
-            answer = {"lost": str(lost)}
         except Exception as error:
-            traceback.print_exc()
-            answer = {"lost": f"{type(error).__name__}: {first_line(error)[:200]}"}
+            answer = self._lost(error, session)
         self._connection.send((number, answer))
+
+    def _lost(self, error: Exception, session: int) -> dict[str, Any]:
+        """The answer for an episode that is lost, with "broken" where the whole browser is."""
+        why = str(error)
+        if not isinstance(error, InfrastructureError):
+            traceback.print_exc()
+            why = f"{type(error).__name__}: {first_line(error)[:200]}"
+        if session in self._sessions and not self._sessions[session].draws():
+            return {"lost": f"{why}; it drew nothing any more and was restarted", "broken": True}
+        return {"lost": why}
 
     def _answer(self, kind: str, session: int, *arguments: Any) -> dict[str, Any]:
         from helpers.browser.session import Session  # imported by `main`, see there
@@ -54,7 +62,7 @@ class RequestHandler:
 
 def main(fd: int, page_port: int, rules: PageRules) -> None:
     """Serve requests from the pipe ``fd`` until the parent is gone. The first message is
-    (0, {"ready": pid}) or (0, {"failed": sentence})."""
+    (0, {"ready": pid, "warning": sentence or ""}) or (0, {"failed": sentence})."""
     connection = Connection(fd)
     exit_with_parent(lambda: os._exit(0))
     try:
@@ -62,6 +70,7 @@ def main(fd: int, page_port: int, rules: PageRules) -> None:
         from helpers.browser import private
         from helpers.browser.kept_chromium import KeptChromium
 
+        drop_all_but_browser()
         private.apply_patches()
         chromium = KeptChromium(page_port, rules)
     except Exception as error:
@@ -69,7 +78,7 @@ def main(fd: int, page_port: int, rules: PageRules) -> None:
         cause = "" if isinstance(error, FileNotFoundError) else "Chromium did not start: "
         connection.send((0, {"failed": cause + first_line(error)}))
         return
-    connection.send((0, {"ready": os.getpid()}))
+    connection.send((0, {"ready": os.getpid(), "warning": chromium.warning}))
     handler = RequestHandler(connection, chromium)
     private.call_when_readable(chromium.playwright, fd, handler.receive)
     private.run_event_loop(chromium.playwright)

@@ -6,6 +6,8 @@ import platform
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
+from helpers.output import hide_other_bars
+from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.machine import VLLM_PACKAGES, vllm_problem
 from helpers.settings.profiles import Profile, get_profile
 
@@ -14,9 +16,11 @@ def setup(notebook: str, minutes: float | None = None) -> Profile:
     """Print versions, machine, profile and scale; return the `Profile`. Raises `ProfileError`.
 
     ``minutes``: what the notebook takes at demo scale on the machine named in its opening table.
+    Where the weights of the profile's policy cannot be had, it prints so and takes the embedded
+    ones.
     """
     _quieten()
-    profile = get_profile()
+    profile = with_policy_at_hand(get_profile())
     versions = [f"{name} {number}" for name, number in _versions().items()]
     print(" · ".join([f"Notebook {notebook}", f"Python {platform.python_version()}", *versions]))
     facts = [
@@ -35,7 +39,8 @@ def setup(notebook: str, minutes: float | None = None) -> Profile:
 
 
 def _quieten() -> None:
-    """Keep warnings that help no reader out of the outputs, and waiting threads off the cores.
+    """Keep bars and warnings that help no reader out of the outputs, and waiting threads off the
+    cores.
 
     This comes before `get_profile`, which is the first to import torch: it reads the first two.
     """
@@ -44,6 +49,7 @@ def _quieten() -> None:
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)
     logging.getLogger("vllm").setLevel(logging.ERROR)
+    hide_other_bars()
 
 
 def _versions() -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from helpers.browser.actions import ParsedAction
 from helpers.episodes.ledger import Ledger
+from helpers.settings.files import write_whole
 
 
 @dataclass
@@ -81,12 +82,38 @@ def _turn_from_json(record: dict[str, Any]) -> Turn:
 
 
 def write_episodes(path: Path, episodes: Iterable[Episode]) -> None:
-    """Write a recording, one episode per line; folders that are missing are made."""
+    """Write a recording in one move, one episode per line; folders that are missing are made.
+
+    Raises `RunFileError` where the disk refuses.
+    """
     lines = [json.dumps(episode.to_json(), ensure_ascii=False) + "\n" for episode in episodes]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines))
+    write_whole(path, "".join(lines))
 
 
 def read_episodes(path: Path) -> list[Episode]:
-    """Read a recording of `write_episodes`."""
-    return [Episode.from_json(json.loads(line)) for line in Path(path).read_text().splitlines()]
+    """Read a recording of `write_episodes`; see `read_recording`."""
+    return [episode for _, episode in read_recording(path)]
+
+
+def read_recording(path: Path) -> list[tuple[int, Episode]]:
+    """The episodes of a recording, each with its update (0: it belongs to none).
+
+    Lines that are no episode, such as a last one that is cut short, are left out; a line says how
+    many.
+    """
+    # Not `str.splitlines`: what a policy writes may hold characters that it takes for line ends.
+    lines = Path(path).read_bytes().split(b"\n")
+    read = [_read_line(line) for line in lines if line]
+    whole = [found for found in read if found is not None]
+    if len(whole) < len(read):
+        print(f"{len(read) - len(whole)} of {len(read)} lines of {path} are no episodes: left out.")
+    return whole
+
+
+def _read_line(line: bytes) -> tuple[int, Episode] | None:
+    """Update and episode of a line; None where it is none."""
+    try:
+        record = json.loads(line)
+        return int(record.pop("update", 0)), Episode.from_json(record)
+    except (ValueError, TypeError, KeyError, AttributeError):  # no text, no JSON, something else
+        return None

@@ -2,7 +2,8 @@
 
 `play_episodes` plays with a policy, `play_agent` with a function of observation and turn; both are
 `play` with one of the players in `helpers.episodes.players`. Stages 1 to 4 of an update are marked
-where they happen; stage 5, Learn, is in `helpers.learning.trainer`.
+where they happen; stage 5, Learn, is in `helpers.learning.trainer`. Whatever the order in which
+pages are answered, all answers come from the same weights: a rollout is on-policy.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.players import Agent, AgentPlayer, PolicyPlayer
+from helpers.episodes.players import (
+    Agent,
+    AgentPlayer,
+    PolicyPlayer,
+    StreamPlayer,
+    open_stream,
+)
 from helpers.episodes.running import RunningEpisode
 
 if TYPE_CHECKING:
@@ -39,8 +46,12 @@ class Player(Protocol):
         """
         ...
 
-    def answer(self, waiting: Sequence[RunningEpisode]) -> list[str]:
-        """One answer for the page of each episode, in their order."""
+    def answer(self, new: Sequence[RunningEpisode]) -> list[tuple[RunningEpisode, str]]:
+        """Take on the pages of ``new``; returns the episodes that are answered by now.
+
+        Who writes many answers at a time returns after a moment, with those that are done, and is
+        called again, with or without new pages, until every page has its answer.
+        """
         ...
 
 
@@ -62,17 +73,18 @@ def play(
     episodes = [Episode(spec.task, spec.seed) for spec in specs]
     to_begin = deque(enumerate(episodes))
     idle = list(clients)
-    waiting: list[RunningEpisode] = []  # their page is there, the player has not answered it
+    waiting: list[RunningEpisode] = []  # their page is there, the player has not been asked
+    asked = 0  # pages that the player has taken on and not answered
     ended = 0
     with ThreadPoolExecutor(max_workers=max(1, len(clients))) as threads:
         busy: dict[Future[None], RunningEpisode] = {}  # their browser is at work
-        while to_begin or busy or waiting:
+        while to_begin or busy or waiting or asked:
             while to_begin and idle:
                 index, episode = to_begin.popleft()
                 running = RunningEpisode(episode, idle.pop(), config, index)
                 # Stage 1: Reset. Task and seed fix the page.
                 busy[threads.submit(running.reset)] = running
-            for running in _next_ready(busy):
+            for running in _ready(busy, at_least_one=not asked):
                 if not running.over:
                     # Stage 2: Read. The page becomes the prompt, or its continuation.
                     player.read(running)
@@ -83,22 +95,29 @@ def play(
                 ended += 1
                 if progress:
                     progress(ended, len(episodes))
-            more_will_wait = busy or (to_begin and idle)
-            if not waiting or (player.answers_together and more_will_wait):
+            more_pages_come = busy or (to_begin and idle)
+            if not (waiting or asked) or (player.answers_together and more_pages_come):
                 continue
-            # Stage 3: Answer. In a fixed order: which page came first must not change what a seed
-            # samples.
-            asked, waiting = sorted(waiting, key=lambda running: running.index), []
-            for running, answer in zip(asked, player.answer(asked), strict=True):
+            # Stage 3: Answer. What is sampled for a page does not depend on which page came first:
+            # together they are asked for in a fixed order, else each has a seed of its own.
+            waiting.sort(key=lambda running: running.index)
+            answered = player.answer(waiting)
+            asked += len(waiting) - len(answered)
+            waiting = []
+            for running, answer in answered:
                 # Stage 4: Act. The browser steps, the page pays; then stage 2 again.
                 busy[threads.submit(running.act, answer)] = running
     return episodes
 
 
-def _next_ready(busy: dict[Future[None], RunningEpisode]) -> list[RunningEpisode]:
-    """Wait until a browser has done its work, and take its episode (or several) out of ``busy``."""
+def _ready(busy: dict[Future[None], RunningEpisode], at_least_one: bool) -> list[RunningEpisode]:
+    """Take the episodes out of ``busy`` whose browsers have done their work.
+
+    ``at_least_one``: wait for the first of them.
+    """
+    done = wait(busy, timeout=None if at_least_one else 0, return_when=FIRST_COMPLETED).done
     ready = []
-    for future in wait(busy, return_when=FIRST_COMPLETED).done:
+    for future in done:
         ready.append(busy.pop(future))
         future.result()  # raises here what the client raised in its thread
     return ready
@@ -112,11 +131,19 @@ def play_episodes(
     config: RolloutConfig,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Episode]:
-    """`play` with a policy: one generation call per turn for all episodes that are running.
+    """`play` with a policy: each page is answered when it is there.
 
-    Every token that the policy reads or writes is in the episodes' ledgers.
+    Where the generator can only answer all prompts of one call, there is one call per turn for all
+    episodes that are running. Every token that the policy reads or writes is in the episodes'
+    ledgers; torch's random numbers fix what is sampled, see `StreamPlayer`.
     """
-    return play(specs, clients, PolicyPlayer(generator, tokenizer), config, progress)
+    stream = open_stream(generator, config)
+    if stream is None:
+        return play(specs, clients, PolicyPlayer(generator, tokenizer), config, progress)
+    try:
+        return play(specs, clients, StreamPlayer(stream, tokenizer), config, progress)
+    finally:  # also where the rollout is interrupted: nothing is left behind in an engine
+        stream.close()
 
 
 def play_agent(

@@ -1,16 +1,18 @@
 """Who can answer pages: a policy, a script in a policy's place, an agent without tokens.
 
 `helpers.episodes.play.Player` says what a player is. The ledger of an episode is written here:
-what is read by `write_page`, what is answered by the player.
+what is read by `write_page`, what is answered by `write_answer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT
 from helpers.episodes.running import RunningEpisode
+from helpers.policy.completions import Completion
 from helpers.policy.prompts import (
     answer_text,
     build_messages,
@@ -18,12 +20,15 @@ from helpers.policy.prompts import (
     observation_text,
     prompt_ids,
 )
+from helpers.policy.streams import Request, Sampling, StreamingGenerator, draw_seed, request_seed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from helpers.browser.models import BrowserObservation
+    from helpers.episodes.config import RolloutConfig
     from helpers.policy.generators import Generator
+    from helpers.policy.streams import Stream
 
 Agent = Callable[["BrowserObservation", int], str]  # (observation, turn) -> answer
 
@@ -48,8 +53,19 @@ def write_page(running: RunningEpisode, tokenizer: PreTrainedTokenizerBase) -> N
         running.episode.ended = "length_limit"
 
 
+def write_answer(
+    running: RunningEpisode, completion: Completion, tokenizer: PreTrainedTokenizerBase
+) -> str:
+    """Write an answer into the ledger; returns its text."""
+    running.episode.ledger.append(completion.ids, POLICY, completion.logprobs)
+    return answer_text(tokenizer, completion.ids)
+
+
 class PolicyPlayer:
-    """A policy: reads and writes tokens, all of which stand in the episode's ledger."""
+    """A policy that answers all pages of a turn in one call.
+
+    What it reads and writes are tokens, all of which stand in the episode's ledger.
+    """
 
     answers_together = True
 
@@ -61,18 +77,80 @@ class PolicyPlayer:
         """Write the page into the ledger."""
         write_page(running, self.tokenizer)
 
-    def answer(self, waiting: Sequence[RunningEpisode]) -> list[str]:
+    def answer(self, new: Sequence[RunningEpisode]) -> list[tuple[RunningEpisode, str]]:
         """Sample one answer for each ledger, all in one call."""
-        config = waiting[0].config  # those that are played together are played alike
+        config = new[0].config  # those that are played together are played alike
         completions = self.generator.generate(
-            [running.episode.ledger.ids for running in waiting],
+            [running.episode.ledger.ids for running in new],
             config.max_tokens,
             config.temperature,
             config.top_k,
         )
-        for running, completion in zip(waiting, completions, strict=True):
-            running.episode.ledger.append(completion.ids, POLICY, completion.logprobs)
-        return [answer_text(self.tokenizer, completion.ids) for completion in completions]
+        return [
+            (running, write_answer(running, completion, self.tokenizer))
+            for running, completion in zip(new, completions, strict=True)
+        ]
+
+
+def open_stream(generator: Generator, config: RolloutConfig) -> Stream | None:
+    """A stream of the generator for episodes that are played so; None where it has none."""
+    if not isinstance(generator, StreamingGenerator):
+        return None
+    return generator.stream(Sampling(config.max_tokens, config.temperature, config.top_k))
+
+
+class StreamPlayer:
+    """A policy that takes on each page when it is there, and answers as soon as it has.
+
+    One number of torch's random numbers is drawn for all; it, the episode's place among the others
+    and the turn are the seed of an answer. So a page is answered alike whichever other pages are
+    answered with it, except that logprobs differ in their last digits with the size of a batch:
+    where two tokens are that close to each other, the other one may be sampled.
+
+    ``together``: ask for the answers of a turn when all pages are there, to compare.
+    """
+
+    def __init__(
+        self, stream: Stream, tokenizer: PreTrainedTokenizerBase, together: bool = False
+    ) -> None:
+        self.stream = stream
+        self.tokenizer = tokenizer
+        self.answers_together = together
+        self._lanes: dict[int, int] = {}  # by client, whose episodes come one after another
+        self._asked: dict[Request, RunningEpisode] = {}
+
+    @cached_property
+    def _seed(self) -> int:
+        return draw_seed()
+
+    def read(self, running: RunningEpisode) -> None:
+        """Write the page into the ledger."""
+        write_page(running, self.tokenizer)
+
+    def answer(self, new: Sequence[RunningEpisode]) -> list[tuple[RunningEpisode, str]]:
+        """Hand the ledgers of ``new`` to the stream; returns what it has answered in a step."""
+        for running in new:
+            self._ask(running)
+        answered = self._step()
+        while self.answers_together and self._asked:
+            answered += self._step()
+        return answered
+
+    def _ask(self, running: RunningEpisode) -> None:
+        lane = self._lanes.setdefault(id(running.client), len(self._lanes))
+        seed = 0  # an answer without chance draws no random number
+        if running.config.temperature > 0:
+            seed = request_seed(self._seed, running.index, len(running.episode.turns))
+        request = Request(list(running.episode.ledger.ids), seed, lane)
+        self._asked[request] = running
+        self.stream.add(request)
+
+    def _step(self) -> list[tuple[RunningEpisode, str]]:
+        answered = []
+        for request, completion in self.stream.step():
+            running = self._asked.pop(request)
+            answered.append((running, write_answer(running, completion, self.tokenizer)))
+        return answered
 
 
 class ScriptPlayer:
@@ -91,16 +169,15 @@ class ScriptPlayer:
         """Write the page into the ledger."""
         write_page(running, self.tokenizer)
 
-    def answer(self, waiting: Sequence[RunningEpisode]) -> list[str]:
+    def answer(self, new: Sequence[RunningEpisode]) -> list[tuple[RunningEpisode, str]]:
         """What the script says to each page."""
-        return [self._answer_one(running) for running in waiting]
+        return [(running, self._answer_one(running)) for running in new]
 
     def _answer_one(self, running: RunningEpisode) -> str:
         text = self.script(running.observation, len(running.episode.turns))
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         ids = [*ids, self.tokenizer.eos_token_id]
-        running.episode.ledger.append(ids, POLICY, [0.0] * len(ids))
-        return answer_text(self.tokenizer, ids)
+        return write_answer(running, Completion(ids, [0.0] * len(ids)), self.tokenizer)
 
 
 class AgentPlayer:
@@ -114,6 +191,9 @@ class AgentPlayer:
     def read(self, running: RunningEpisode) -> None:
         """An agent keeps nothing of what it has seen."""
 
-    def answer(self, waiting: Sequence[RunningEpisode]) -> list[str]:
+    def answer(self, new: Sequence[RunningEpisode]) -> list[tuple[RunningEpisode, str]]:
         """What the agent says to each page."""
-        return [self.agent(running.observation, len(running.episode.turns)) for running in waiting]
+        return [
+            (running, self.agent(running.observation, len(running.episode.turns)))
+            for running in new
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import random
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from trl import GRPOConfig
 
 from helpers.episodes.config import EpisodeSpec
@@ -52,7 +54,6 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
     `ProfileError` where the groups cannot be shared by the processes.
     """
     on_cpu = profile.device == "cpu"
-    reports = os.environ.get("COURSE_REPORT_TO", "")
     return GRPOConfig(
         output_dir=str(folder),
         seed=profile.seed,
@@ -76,15 +77,15 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
         learning_rate=profile.lora_learning_rate if lora else profile.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=profile.warmup,
-        # vLLM. In fp32 sampled and recomputed logprobs agree to 1e-4, so the correction for their
-        # ratio would multiply by 1 and cost a forward pass; in bf16 they differ and it is on.
+        # vLLM. Where both compute in fp32 sampled and recomputed logprobs agree to 1e-4, so the
+        # correction for their ratio would multiply by 1 and cost a forward pass; else it is on.
         use_vllm=profile.generator == "vllm",
         vllm_mode="server" if profile.vllm_server else "colocate",
         vllm_server_base_url=profile.vllm_server or None,
         vllm_max_model_length=1536,
-        vllm_importance_sampling_correction=profile.dtype != "float32",
+        vllm_importance_sampling_correction=_samples_otherwise(profile),
         vllm_gpu_memory_utilization=profile.vllm_memory,
-        # The machine.
+        # The machine. The weights are fp32 (`helpers.learning.precision`); bf16 means autocast.
         use_cpu=on_cpu,
         bf16=profile.dtype == "bfloat16",
         fp16=False,
@@ -94,10 +95,31 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
         logging_steps=1,
         save_strategy="steps",
         save_steps=profile.save_every,
-        save_total_limit=1,
+        save_total_limit=None,  # the recorder deletes older checkpoints, and nothing else
         disable_tqdm=True,
-        report_to=[name for name in reports.split(",") if name],
+        report_to=_reporters(),
     )
+
+
+def _reporters() -> list[str]:
+    """Where the metrics go besides the run's own record: the names in ``COURSE_REPORT_TO``."""
+    words = os.environ.get("COURSE_REPORT_TO", "").split(",")
+    names = [word.strip() for word in words if word.strip()]
+    for name in names:
+        if name not in INTEGRATION_TO_CALLBACK:
+            known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+            raise ProfileError(f"COURSE_REPORT_TO={name} is unknown: use one of {known}.")
+        if name in ("trackio", "wandb") and importlib.util.find_spec(name) is None:
+            raise ProfileError(
+                f"COURSE_REPORT_TO={name} needs a package that is not installed: pip install "
+                f"{name}, or unset it."
+            )
+    return names
+
+
+def _samples_otherwise(profile: Profile) -> bool:
+    """Whether the logprobs of sampling differ from those of training by more than rounding."""
+    return (profile.dtype, profile.vllm_dtype) != ("float32", "float32")
 
 
 def _rows_per_pass(profile: Profile) -> int:

@@ -20,27 +20,34 @@ from datasets import Dataset
 from transformers import PrinterCallback
 
 from helpers.browser import connect, start_browser_server
+from helpers.browser.launcher import default_sessions
 from helpers.episodes.episode import write_episodes
 from helpers.episodes.how_played import episode_config, evaluation_config
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.rollout_func import make_rollout_func
 from helpers.episodes.tasks import task_names
 from helpers.evaluation.evaluate import Evaluation, difference, evaluate
-from helpers.learning.checkpoints import last_checkpoint
+from helpers.learning.checkpoints import saving
 from helpers.learning.configuration import (
     grpo_config,
     lora_config,
     process_count,
     training_specs,
 )
+from helpers.learning.out_of_memory import say_when_vllm_has_no_room
+from helpers.learning.precision import prepare_weights
 from helpers.learning.recorder import Recorder
+from helpers.learning.resuming import prepare_folder
 from helpers.learning.trainer import BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
 from helpers.policy.vllm_engine import prepare_vllm
+from helpers.policy.vllm_server import weights_to_server
+from helpers.settings.files import new_folder, write_whole
 from helpers.settings.machine import peak_memory_gb, run_facts
 from helpers.settings.predictions import check_fits
 from helpers.settings.profiles import Profile
+from helpers.settings.run_folder import hold_folder, release_folder
 
 if TYPE_CHECKING:
     from helpers.browser import BrowserClient
@@ -70,7 +77,7 @@ def open_browsers(profile: Profile) -> Iterator[list[BrowserClient]]:
             ]
     else:
         workers = max(1, profile.workers // process_count())
-        with start_browser_server(workers=workers) as server:
+        with start_browser_server(workers, max(sessions, default_sessions())) as server:
             yield server.clients(sessions)
 
 
@@ -99,7 +106,7 @@ def build_trainer(
     ``trainer.train()`` then runs; with ``resume_from_checkpoint=last_checkpoint(folder)`` it goes
     on where a run ended.
     """
-    recorder = Recorder(Path(folder), profile.updates, progress)
+    recorder = Recorder(Path(folder), profile, progress)
     config = config or episode_config(profile)
     specs = training_specs(profile, profile.updates * profile.groups)
     return start_trainer(
@@ -119,13 +126,21 @@ def build_trainer(
 def start_trainer(
     kind: type[Trainer], profile: Profile, recorder: Recorder, **arguments: Any
 ) -> Trainer:
-    """Make a trainer of ``kind`` with its recorder; its vLLM engine, if any, starts here."""
+    """Make a trainer of ``kind`` with its recorder; its vLLM engine, if any, starts here.
+
+    The model among the ``arguments`` gets fp32 weights. Raises `GPUMemoryError` where the GPU has
+    no room for vLLM.
+    """
+    hold_folder(recorder.folder)
     quiet_transformers()
     prepare_vllm()
+    prepare_weights(arguments["model"], profile.dtype)
     precision = contextlib.nullcontext()
     if profile.generator == "vllm":
-        precision = vllm_in_precision(profile.dtype)
-    with precision:
+        precision = vllm_in_precision(profile.vllm_dtype)
+    if profile.generator == "vllm" and profile.vllm_server:
+        precision = weights_to_server(profile)
+    with say_when_vllm_has_no_room(profile), precision:
         trainer = kind(callbacks=[recorder], **arguments)
     trainer.remove_callback(PrinterCallback)
     trainer.recorder = recorder
@@ -158,7 +173,8 @@ def train(
     """
     check_fits(profile, lora)
     tasks = task_names(test) if test else profile.tasks
-    policy = load_policy(profile.policy, profile.dtype, _device(profile))
+    checkpoint = prepare_folder(folder, profile, lora, resume)
+    policy = load_policy(profile.policy, "float32", _device(profile))
     with open_browsers(profile) as clients:
         start = time.monotonic()
         trainer = build_trainer(profile, policy, clients, folder, lora)
@@ -169,7 +185,7 @@ def train(
             first = measure("before", trainer, policy, tasks, clients, profile)
 
         begin = time.monotonic()
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder) if resume else None)
+        trainer.train(resume_from_checkpoint=checkpoint)
         seconds["training"] = time.monotonic() - begin
 
         sync_policy(trainer)
@@ -228,7 +244,8 @@ def save_result(
     ``result.json``, {} in all but the first of several processes.
     """
     folder = Path(folder)
-    trainer.save_model(str(folder / "policy"))
+    with new_folder(folder / "policy") as policy, saving(folder):
+        trainer.save_model(str(policy))
     if not trainer.is_world_process_zero():
         return {}
     write_episodes(folder / "before.jsonl", before.episodes)
@@ -246,5 +263,6 @@ def save_result(
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         **run_facts(),
     }
-    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    release_folder(folder)
     return result

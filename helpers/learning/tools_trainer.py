@@ -19,14 +19,17 @@ from trl.chat_template_utils import supports_tool_calling
 
 from helpers.episodes.how_played import episode_config
 from helpers.episodes.tools import SYSTEM, browser_tools
+from helpers.learning.checkpoints import saving
 from helpers.learning.configuration import grpo_config, lora_config, training_specs
 from helpers.learning.recorder import Recorder
 from helpers.learning.run import open_browsers, start_trainer
 from helpers.learning.trainer import ToolsGRPOTrainer
 from helpers.policy.loading import PolicyError
 from helpers.policy.vision import load_with_processor
+from helpers.settings.files import new_folder, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
+from helpers.settings.run_folder import hold_folder, release_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
@@ -59,7 +62,7 @@ def build_tools_trainer(
     return start_trainer(
         ToolsGRPOTrainer,
         profile,
-        Recorder(Path(folder), profile.updates, progress),
+        Recorder(Path(folder), profile, progress),
         model=model,
         processing_class=processing_class,
         args=_tools_config(profile, folder, lora, config),
@@ -113,6 +116,7 @@ def train_with_tools(
     Raises `ProfileError`, `PolicyError` or `BrowserServerError`.
     """
     folder = Path(folder)
+    hold_folder(folder)
     model, processing_class = load_with_processor(profile.policy, profile)
     begin = time.monotonic()
     # TRL holds one environment, and so one browser, for every episode of an update.
@@ -121,7 +125,8 @@ def train_with_tools(
             profile, model, processing_class, clients, folder, observation, lora
         )
         trainer.train()
-    trainer.save_model(str(folder / "policy"))
+    with new_folder(folder / "policy") as policy, saving(folder):
+        trainer.save_model(str(policy))
     result = {
         "profile": asdict(profile),
         "observation": observation,
@@ -130,5 +135,6 @@ def train_with_tools(
         "rewards": [row["reward"] for row in trainer.recorder.rows],
         **run_facts(),
     }
-    (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    release_folder(folder)
     return result

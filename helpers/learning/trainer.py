@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,10 +29,15 @@ from trl.chat_template_utils import parse_response
 from typing_extensions import override
 
 from helpers.episodes.config import EpisodeSpec
+from helpers.learning.checkpoints import saving
+from helpers.learning.out_of_memory import save_when_out_of_memory
 from helpers.learning.packing import ATTENTION_ONLY, packed_scores
-from helpers.policy.vllm_engine import engine_settings
+from helpers.policy.vllm_engine import engine_settings, precision_settings
+from helpers.policy.vllm_worker import reload_weights
 
 if TYPE_CHECKING:
+    from transformers.trainer_utils import TrainOutput
+
     from helpers.episodes.tools import BrowserTools
     from helpers.learning.recorder import Recorder
 
@@ -41,13 +45,14 @@ Batch = dict[str, Any]  # tensors with one row per episode, and numbers for all 
 
 
 class BrowserGRPOTrainer(GRPOTrainer):
-    """`GRPOTrainer` with four additions, none of which changes the loss.
+    """`GRPOTrainer` with five additions, none of which changes the loss.
 
     - What prompts share goes through the model once, not once per completion
       (`helpers.learning.packing`; text models whose layers are all attention).
     - A group in which all ended alike has no advantage and so no gradient: it is left out.
     - vLLM's CPU build gets the new weights.
     - The gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``).
+    - A GPU whose memory is full ends the run with a sentence and a checkpoint.
 
     The methods stand in the order in which an update runs. TRL's ``training_step`` calls
     `_generate` and `_calculate_rewards`, once per update, then `_compute_loss`, then
@@ -64,8 +69,18 @@ class BrowserGRPOTrainer(GRPOTrainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._recomputed_logprobs: torch.Tensor | None = None
-        if self.use_vllm and self.accelerator.device.type == "cpu":
+        colocated = self.use_vllm and self.vllm_mode == "colocate"
+        if colocated and self.accelerator.device.type == "cpu":
             self.vllm_generation.sync_weights = self._sync_weights_cpu
+
+    @override
+    def train(self, *args: Any, **kwargs: Any) -> TrainOutput:
+        """As transformers' ``train``; where the GPU's memory is full it saves what was learned.
+
+        It raises `helpers.learning.out_of_memory.GPUMemoryError` then.
+        """
+        with save_when_out_of_memory(self, getattr(self, "recorder", None)):
+            return super().train(*args, **kwargs)
 
     # One update -----------------------------------------------------------------------------------
 
@@ -215,32 +230,24 @@ class BrowserGRPOTrainer(GRPOTrainer):
     def _sync_weights_cpu(self) -> None:
         """Hand the weights to vLLM's CPU build, in the place of ``vllm_generation.sync_weights``.
 
-        TRL 1.16 copies them into place, but this build repacks its weights when it loads them: they
-        have to be loaded again.
+        TRL 1.16 copies them into place, which that build does not allow.
         """
         llm = self.vllm_generation.llm
         runner = llm.llm_engine.model_executor.driver_worker.model_runner
         weights = (
             (name, tensor.clone()) for name, tensor in self.vllm_generation._iter_named_params()
         )
-        runner.reload_weights(weights_iterator=weights)
-        if self.accelerator.unwrap_model(self.model).config.tie_word_embeddings:
-            # The output head has a packed copy of the embeddings, which reloading leaves as it was
-            # before training: the logprob gap would grow with every update.
-            model = runner.get_model()
-            model.lm_head.weight = model.model.embed_tokens.weight
-            model.lm_head.quant_method.process_weights_after_loading(model.lm_head)
+        reload_weights(runner, weights)
         llm.reset_prefix_cache()
 
     @override
-    def _save_rng_state(self, output_dir: str) -> None:
-        """Save the random state, and wait until the whole checkpoint is on the disk.
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save a checkpoint; where the disk refuses it, that is a `RunFileError`.
 
-        transformers 5.23 then writes ``trainer_state.json``, which says that a checkpoint is whole,
-        and deletes the last one: a crash between the two must not leave a run without either.
+        The checkpoint before it is there until this one is whole (`Recorder.on_save`).
         """
-        super()._save_rng_state(output_dir)
-        os.sync()
+        with saving(self.args.output_dir or ""):
+            super()._save_checkpoint(model, trial)
 
 
 class ToolsGRPOTrainer(BrowserGRPOTrainer):
@@ -345,7 +352,7 @@ def rows_with_advantage(inputs: Batch) -> Batch:
 
 @contextlib.contextmanager
 def vllm_in_precision(dtype: str) -> Iterator[None]:
-    """Start the trainer's engine in the policy's own precision, and with the course's settings.
+    """Start the trainer's engine in a precision of our choice, and with the course's settings.
 
     TRL 1.16 passes no precision on, and vLLM's "auto" makes bf16 of fp32, which would move the
     sampled logprobs by 0.1 and more.
@@ -353,7 +360,9 @@ def vllm_in_precision(dtype: str) -> Iterator[None]:
     from trl.generation import vllm_generation  # imports vLLM, where it is installed
 
     original = vllm_generation.LLM
-    vllm_generation.LLM = functools.partial(original, dtype=dtype, **engine_settings())
+    vllm_generation.LLM = functools.partial(
+        original, **precision_settings(dtype), **engine_settings()
+    )
     try:
         yield
     finally:

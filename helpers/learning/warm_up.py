@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
@@ -28,8 +27,11 @@ from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.learning.checkpoints import saving
+from helpers.learning.precision import prepare_weights
 from helpers.policy.loading import Policy
 from helpers.settings.errors import ProfileError
+from helpers.settings.files import new_folder
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 
@@ -69,7 +71,7 @@ def warm_up(
         flush=True,
     )
     write_episodes(folder / "demonstrations.jsonl", episodes)
-    metrics = fit(policy, episodes, folder, epochs, learning_rate, seed)
+    metrics = fit(policy, episodes, folder, epochs, learning_rate, seed, profile.dtype)
     print(
         f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} "
         f"steps, {metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}"
@@ -102,6 +104,12 @@ def demonstrate(
         raise ProfileError(
             f"There is no script for {', '.join(missing)}: write one in "
             "helpers/evaluation/scripted, or leave it out."
+        )
+    fewest = min(names, key=lambda name: len(train_seeds(name)))
+    if n > len(train_seeds(fewest)):
+        raise ProfileError(
+            f"{fewest} has {len(train_seeds(fewest))} training pages, and {n} were asked for: use "
+            "fewer --demos."
         )
     draw = random.Random(seed)
     specs = [
@@ -139,21 +147,25 @@ def fit(
     epochs: float,
     learning_rate: float,
     seed: int,
+    dtype: str = "float32",
 ) -> dict[str, float]:
     """Train on the episodes and save the policy in ``folder``/policy.
 
-    Returns steps, first_loss, last_loss and seconds.
+    ``dtype``: what training computes in; the policy's weights become fp32 whatever it is. Returns
+    steps, first_loss, last_loss and seconds.
     """
+    prepare_weights(policy.model, dtype)
     trainer = SFTTrainer(
         model=policy.model,
         processing_class=policy.tokenizer,
-        args=_sft_config(policy, folder, epochs, learning_rate, seed),
+        args=_sft_config(policy, folder, epochs, learning_rate, seed, dtype),
         train_dataset=Dataset.from_list([to_example(episode) for episode in episodes]),
     )
     trainer.remove_callback(PrinterCallback)
     metrics = trainer.train().metrics
-    trainer.save_model(str(folder / "policy"))
-    policy.tokenizer.save_pretrained(folder / "policy")
+    with new_folder(folder / "policy") as saved, saving(folder):
+        trainer.save_model(str(saved))
+        policy.tokenizer.save_pretrained(saved)
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     if not losses:  # it was over before the first one was logged
         losses = [metrics["train_loss"]]
@@ -166,7 +178,7 @@ def fit(
 
 
 def _sft_config(
-    policy: Policy, folder: Path, epochs: float, learning_rate: float, seed: int
+    policy: Policy, folder: Path, epochs: float, learning_rate: float, seed: int, dtype: str
 ) -> SFTConfig:
     """The settings of TRL's `SFTTrainer`."""
     on_cpu = policy.model.device.type == "cpu"
@@ -183,8 +195,8 @@ def _sft_config(
         train_sampling_strategy="group_by_length",
         activation_checkpointing=False,
         use_cpu=on_cpu,
-        # TRL's default is bf16 whatever the weights are, which most CPUs compute one by one.
-        bf16=policy.model.dtype == torch.bfloat16,
+        # TRL's default is bf16 whatever the profile says, which most CPUs compute one by one.
+        bf16=dtype == "bfloat16",
         dataloader_pin_memory=not on_cpu,
         logging_steps=5,
         save_strategy="no",

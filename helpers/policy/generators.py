@@ -1,6 +1,7 @@
 """Token ids in, token ids and logprobs out: one call for one prompt or two hundred.
 
-Here with transformers; with vLLM in `vllm_engine`. All generators sample from the plain softmax
+Here with transformers; with vLLM in `vllm_engine`. What answers one prompt after another, as they
+come in, is in `streams`. All generators sample from the plain softmax
 (temperature 1, no top-k, no top-p unless asked), because the logprobs they return are what the
 importance-sampling correction of the trainer divides by.
 """
@@ -12,24 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
+from helpers.policy.completions import Completion, token_logprobs
 from helpers.settings.errors import CourseError
 
 if TYPE_CHECKING:
     from torch import LongTensor, Tensor
     from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
 
+    from helpers.policy.slots import SlotStream
+    from helpers.policy.streams import Sampling
+
 Prompt = tuple[int, ...]  # token ids; hashable, so that equal prompts can be found
-
-
-@dataclass
-class Completion:
-    """One answer: its token ids, and the logprob of each.
-
-    The end-of-turn token is among them where the policy wrote one.
-    """
-
-    ids: list[int]
-    logprobs: list[float]
 
 
 class Generator(Protocol):
@@ -114,6 +108,15 @@ class TransformersGenerator:
                 return self._write_answers(read, max_tokens, temperature, top_k)
         finally:
             self.model.train(was_training)
+
+    def stream(self, sampling: Sampling) -> SlotStream | None:
+        """As `helpers.policy.streams.StreamingGenerator.stream`; None for a policy whose layers are
+        not all attention to everything before."""
+        from helpers.policy.slots import FAMILIES, SlotStream
+
+        if not self.shares_prefix or self.model.config.model_type not in FAMILIES:
+            return None
+        return SlotStream(self.model, self.eos, self.pad, sampling)
 
     def _read_prompts(self, prompts: list[Prompt]) -> _ReadTokens:
         """Compute each prompt once, and what all of them begin with once."""
@@ -206,11 +209,6 @@ def _sample(logits: Tensor, temperature: float, top_k: int) -> tuple[Tensor, Ten
     """A token (n,) of each row of ``logits`` (n, vocabulary), and its logprob."""
     import torch
 
-    if temperature > 0:
-        logits = logits / temperature
-    if top_k:
-        smallest_kept = logits.topk(top_k).values[:, -1:]
-        logits = logits.masked_fill(logits < smallest_kept, float("-inf"))
-    logprobs = torch.log_softmax(logits, dim=-1)
+    logprobs = token_logprobs(logits, temperature, top_k)
     token = torch.multinomial(logprobs.exp(), 1)[:, 0] if temperature > 0 else logprobs.argmax(-1)
     return token, logprobs.gather(1, token[:, None])[:, 0]

@@ -7,10 +7,8 @@ without an account and without a model hub; every other policy comes from the Hu
 # transformers and torch take seconds to import, so they are imported where they are used.
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
-import io
 import os
 import shutil
 import tempfile
@@ -19,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from helpers.output import hide_other_bars
+from helpers.policy.hub import hub_has
+from helpers.policy.weights import problem_of_policy, problem_of_weights
 from helpers.settings.errors import CourseError
 from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
@@ -54,17 +55,20 @@ def cache_dir() -> Path:
 
 
 def quiet_transformers() -> None:
-    """Keep progress bars and notices of transformers out of the notebook.
+    """Keep progress bars and notices of transformers and of the Hub out of the notebook.
 
-    Warnings and errors stay.
+    Warnings and errors of transformers stay. Whoever loads a policy says in a sentence of the
+    course's own when the Hub does not answer.
     """
+    import huggingface_hub
     import transformers
 
+    hide_other_bars()
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
     # Of accelerate, beside an engine of vLLM.
     warnings.filterwarnings("ignore", message="OMP_NUM_THREADS")
     transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    huggingface_hub.logging.set_verbosity_error()
 
 
 def policy_path(name: str) -> str:
@@ -89,6 +93,13 @@ def policy_path(name: str) -> str:
     )
 
 
+def comes_from_the_hub(name: str) -> bool:
+    """Whether the weights of this policy are neither in a folder nor in an installed package."""
+    if Path(name).is_dir():
+        return False
+    return name not in POLICIES or _packaged_gguf(POLICIES[name].package) is None
+
+
 def load_policy(
     name: str = "smollm2-135m", dtype: str = "float32", device: str = "cpu", weights: bool = True
 ) -> Policy:
@@ -100,9 +111,16 @@ def load_policy(
 
     quiet_transformers()
     path = policy_path(name)
+    check_folder(name, path)
+    check_hub(name, path)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
-        model = _load_model(path, dtype, device) if weights else None
+        model = _load_model(name, path, dtype, device) if weights else None
+    except ValueError as error:
+        raise PolicyError(
+            f"The policy {name!r} ({path}) is no language model that transformers can load: choose "
+            f"another one ({_first_line(error)})."
+        ) from error
     except OSError as error:
         raise PolicyError(
             f"The weights of {name!r} ({path}) could not be loaded: check the name and the "
@@ -113,11 +131,51 @@ def load_policy(
     return Policy(name, path, tokenizer, model)
 
 
-def _load_model(path: str, dtype: str, device: str) -> PreTrainedModel:
+def check_hub(name: str, path: str) -> None:
+    """Raise `PolicyError` where the Hub is asked for weights and does not hand them out."""
+    if not Path(path).is_dir() and not hub_has(path):
+        raise PolicyError(
+            f"The weights of {name!r} ({path}) could not be loaded: they are not on this machine, "
+            "and the Hub does not hand them out; check the name and the network, or use "
+            "smollm2-135m, which needs neither."
+        )
+
+
+def check_folder(name: str, path: str) -> None:
+    """Raise `PolicyError` where a policy's folder lacks something or has it in part."""
+    problem = problem_of_policy(Path(path)) if Path(path).is_dir() else ""
+    if problem:
+        raise PolicyError(
+            f"The policy {name!r} ({path}) is not whole: {problem}; save it again, or choose "
+            "another one."
+        )
+
+
+def _load_model(name: str, path: str, dtype: str, device: str) -> PreTrainedModel:
+    """The model; raises `PolicyError` where the weights are not those of its configuration."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        path,
+        dtype=getattr(torch, dtype),
+        ignore_mismatched_sizes=True,  # they are named below, in one sentence
+        output_loading_info=True,
+    )
+    model, found = loaded
+    wrong = sorted(found["missing_keys"]) + sorted(key for key, *_ in found["mismatched_keys"])
+    if wrong:  # transformers has made them up
+        raise PolicyError(
+            f"The weights of {name!r} ({path}) are not those of the model in its config.json "
+            f"({len(wrong)} are missing or of another size, such as {wrong[0]}): save it again, or "
+            "choose another policy."
+        )
+    broken = [key for key, weights in model.named_parameters() if not weights.isfinite().all()]
+    if broken:
+        raise PolicyError(
+            f"The weights of {name!r} ({path}) hold values that are no numbers ({broken[0]}): "
+            "choose another policy, or an earlier checkpoint of this one."
+        )
     return model.to(device)
 
 
@@ -155,10 +213,9 @@ def _convert(gguf: Path, target: Path) -> None:
     # The file declares <|im_start|> as the end of a sequence; the chat template ends every message
     # with <|im_end|>.
     tokenizer.eos_token = tokenizer.pad_token = "<|im_end|>"
-    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be switched off
-        quantised: Any = AutoModelForCausalLM.from_pretrained(
-            folder, gguf_file=gguf.name, dtype=torch.float32
-        )
+    quantised: Any = AutoModelForCausalLM.from_pretrained(
+        folder, gguf_file=gguf.name, dtype=torch.float32
+    )
     config = quantised.config
     # `save_pretrained` refuses a GGUF model; the tensors are plain fp32 by now.
     if hasattr(config, "quantization_config"):
@@ -181,6 +238,9 @@ def _merged(name: str, adapter: Path) -> Path:
     target = cache_dir() / "policies" / f"merged-{digest}"
     if target.exists():
         return target
+    problem = problem_of_weights(adapter.parent)
+    if problem:
+        raise PolicyError(f"The adapter in {name!r} is not whole: {problem}; train it again.")
     try:
         _merge(adapter.parent, target)
     except (OSError, ValueError) as error:

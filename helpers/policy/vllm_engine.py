@@ -1,13 +1,17 @@
-"""Sampling with vLLM: an engine in this process, or a server on GPUs of its own."""
+"""Sampling with a vLLM engine in this process."""
 
 from __future__ import annotations
 
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
-from helpers.policy.generators import Completion, GenerationError, Prompt, common_prefix
+from helpers.output import hide_other_bars
+from helpers.policy.completions import Completion
+from helpers.policy.generators import GenerationError, Prompt, common_prefix
+from helpers.policy.streams import Sampling
+from helpers.policy.vllm_stream import VLLMStream, completion
 from helpers.settings.machine import vllm_problem
 
 if TYPE_CHECKING:
@@ -35,7 +39,11 @@ class VLLMGenerator:
         sampling = SamplingParams(
             max_tokens=max_tokens, temperature=temperature, top_k=top_k, logprobs=0
         )
-        return [_completion(output) for output in self._run(every, sampling)]
+        return [completion(output) for output in self._run(every, sampling)]
+
+    def stream(self, sampling: Sampling) -> VLLMStream:
+        """As `helpers.policy.streams.StreamingGenerator.stream`."""
+        return VLLMStream(self.llm, sampling)
 
     def _fill_cache(self, prompts: list[Prompt], one_token: SamplingParams) -> None:
         """Compute what prompts share before they are read.
@@ -52,37 +60,6 @@ class VLLMGenerator:
     def _run(self, prompts: list[Prompt], sampling: SamplingParams) -> list[RequestOutput]:
         inputs: list[Any] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         return self.llm.generate(inputs, sampling, use_tqdm=False)
-
-
-def _completion(output: RequestOutput) -> Completion:
-    """The answer in what vLLM returns for one prompt."""
-    answer = output.outputs[0]
-    ids = list(answer.token_ids)
-    steps: list[Any] = list(answer.logprobs or ())  # of each token, by its id
-    logprobs = [step[token].logprob for token, step in zip(ids, steps, strict=True)]
-    return Completion(ids, logprobs)
-
-
-class VLLMServerGenerator:
-    """Sampling with a vLLM server, started with ``trl vllm-serve``; ``url``: where it answers."""
-
-    def __init__(self, url: str) -> None:
-        from trl.generation.vllm_client import VLLMClient  # seconds to import
-
-        self.client = VLLMClient(base_url=url)
-
-    def generate(
-        self, prompts: list[list[int]], max_tokens: int, temperature: float = 1.0, top_k: int = 0
-    ) -> list[Completion]:
-        """As `helpers.policy.generators.Generator.generate`."""
-        answer: dict[str, Any] = self.client.generate(
-            prompts, max_tokens=max_tokens, temperature=temperature, top_k=top_k
-        )
-        completions = []
-        for ids, steps in zip(answer["completion_ids"], answer["logprobs"], strict=True):
-            logprobs = [step[0] for step in steps]  # of the sampled token; others may follow
-            completions.append(Completion(ids, logprobs))
-        return completions
 
 
 class _StdoutWithFileno:
@@ -103,6 +80,7 @@ class _StdoutWithFileno:
 
 def prepare_vllm() -> None:
     """Set what vLLM needs before it is imported or started; safe to call twice."""
+    hide_other_bars()
     defaults = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine lives in this process, by the trainer
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GB
@@ -141,6 +119,15 @@ def engine_settings() -> dict[str, Any]:
     return settings
 
 
+def precision_settings(dtype: str) -> dict[str, Any]:
+    """What makes an engine of vLLM sample in a precision: float32, bfloat16 or float16.
+
+    The output head computes in fp32 whatever the layers compute in. A logit of 20 has neighbours
+    0.125 away in bf16, so rounding the logits moves the logprobs on top of what the layers do.
+    """
+    return {"dtype": dtype, "hf_overrides": {"head_dtype": "float32"}}
+
+
 def start_vllm(
     path: str, dtype: str = "float32", max_model_len: int = 2048, gpu_memory: float = 0.3
 ) -> VLLMGenerator:
@@ -159,12 +146,12 @@ def start_vllm(
 
         engine = LLM(
             model=path,
-            dtype=cast(Any, dtype),  # vLLM lists the names that it takes
             max_model_len=max_model_len,
             gpu_memory_utilization=gpu_memory,
             max_num_seqs=64,
             max_num_batched_tokens=4096,
             logprobs_mode="processed_logprobs",
+            **precision_settings(dtype),
             **engine_settings(),
         )
     except Exception as error:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import (
     ConfigDict,
     Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
+    StringConstraints,
     ValidationError,
     create_model,
 )
@@ -26,7 +24,10 @@ from helpers.settings.machine import this_machine, vllm_problem
 
 __all__ = ["PROFILES", "Profile", "ProfileError", "get_profile", "scaled"]
 
-Count = Annotated[int, Field(ge=1)]
+Updates = Annotated[int, Field(ge=1, le=1_000_000)]
+Pages = Annotated[int, Field(ge=1, le=1_000)]  # as many as there are to test on
+Rate = Annotated[float, Field(gt=0, le=1)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 @dataclass(
@@ -40,64 +41,68 @@ class Settings:
     """The profile's name in `PROFILES`."""
     device: Literal["cpu", "cuda"]
     """Where the policy computes."""
-    memory_gb: PositiveFloat
+    memory_gb: Annotated[float, Field(gt=0, le=100_000)]
     """What the machine offers in GB: RAM on a CPU, the GPU's memory otherwise."""
-    policy: str = "smollm2-135m"
+    policy: Name = "smollm2-135m"
     """The model: a short name, a Hub id or a folder."""
     generator: Literal["vllm", "transformers"] = "vllm"
     """What samples the answers."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Precision of the weights; float16 can be evaluated and not trained."""
-    task: str = "click-button"
+    """Precision that training computes in, over weights that are kept in fp32; not float16."""
+    vllm_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Precision in which vLLM holds its copy of the weights and samples."""
+    task: Name = "click-button"
     """MiniWoB++ task, or several with commas; `Profile.tasks` has them one by one."""
     pages: Literal["chosen", "all"] = "chosen"
     """chosen: train on the pages that `helpers.episodes.tasks.train_seeds` picks; all: on all."""
     examples: Literal["task", "none"] = "task"
     """task: worked examples of the task in the prompt; none: without."""
-    max_turns: NonNegativeInt = 0
+    max_turns: Annotated[int, Field(ge=0, le=1_000)] = 0
     """Turns per episode; 0: as many as the task has."""
-    max_tokens: NonNegativeInt = 0
+    max_tokens: Annotated[int, Field(ge=0, le=1_024)] = 0
     """Tokens per answer; 0: as many as the task has."""
-    temperature: NonNegativeFloat = 1.0
+    temperature: Annotated[float, Field(gt=0, le=100)] = 1.0
     """Of sampling while training."""
-    top_k: NonNegativeInt = 0
+    top_k: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Sample from so many tokens only; 0 is off, and should be."""
-    groups: Count = 9
+    groups: Annotated[int, Field(ge=1, le=1_000)] = 9
     """Prompts per update."""
-    group_size: Annotated[int, Field(ge=2)] = 4
+    group_size: Annotated[int, Field(ge=2, le=1_000)] = 4
     """Rollouts per prompt; a single one would have nothing to be compared with."""
-    accumulate: Count = 1
+    accumulate: Annotated[int, Field(ge=1, le=1_000)] = 1
     """Parts in which an update goes through the loss."""
-    updates: Count = 20
+    updates: Updates = 20
     """Updates of a run."""
-    learning_rate: PositiveFloat = 3e-5
+    learning_rate: Rate = 3e-5
     """For all weights."""
-    lora_learning_rate: PositiveFloat = 4e-4
+    lora_learning_rate: Rate = 4e-4
     """For LoRA, in place of ``learning_rate``."""
-    lora_rank: Count = 16
+    lora_rank: Annotated[int, Field(ge=1, le=1_024)] = 16
     """Rank of the adapters."""
-    warmup: NonNegativeInt = 4
+    warmup: Annotated[int, Field(ge=0, le=1_000_000)] = 4
     """Updates until the learning rate is reached."""
-    entropy: float = 0.0
+    entropy: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Weight of the entropy bonus, which keeps a group from answering in one voice."""
-    eval_episodes: Count = 100
+    eval_episodes: Pages = 100
     """Held-out episodes per evaluation."""
-    probe_episodes: Count = 32
+    probe_episodes: Pages = 32
     """Episodes of a quick measurement in a notebook."""
-    workers: Count = 2
+    workers: Annotated[int, Field(ge=1, le=256)] = 2
     """Browser processes, at most one per core."""
-    clients: Count = 36
+    clients: Annotated[int, Field(ge=1, le=2_000)] = 36
     """Browser sessions."""
-    save_every: Count = 10
+    save_every: Updates = 10
     """Updates between checkpoints."""
-    seed: NonNegativeInt = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Training seed."""
     vllm_memory: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Share of the GPU's memory for vLLM."""
-    vllm_server: str = ""
-    """Address of a ``trl vllm-serve`` on GPUs of its own, instead of an engine in this process."""
+    vllm_server: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""
+    """Address of a vLLM server (``make serve``), instead of an engine in this process."""
     scale: Literal["smoke", "demo", "full"] = "demo"
     """How large the runs are: a test of the plumbing, the course, five times its updates."""
+    measured: str = ""
+    """On what the profile's settings were run; where that was another machine, which one."""
 
 
 class Profile(Settings):
@@ -126,59 +131,61 @@ class Profile(Settings):
         return tuple(name.strip() for name in self.task.split(","))
 
 
+# What a GPU's profile is made of:
+# - Learning rate, groups, updates and fp32 are those of the one run on a GPU that learned,
+#   click-button with smollm2-135m on an H100: 40 updates of 8 groups of 8 at 3e-5, from 49 to 99 %
+#   in 46 s. With weights kept in bf16, and 5e-6, it had learned nothing in 100 updates. Computing
+#   in bf16 over fp32 weights is there for larger policies (COURSE_DTYPE), but an update then points
+#   elsewhere than fp32's; `helpers.learning.precision` has the numbers.
+# - vLLM samples in bf16. In fp32 it took over 100 s to start on the H100 (bf16: 35 to 55 s), and
+#   what bf16 moves the logprobs by, 0.01 to 0.02 in the mean, the loss corrects. A T4 has no bf16
+#   and samples in fp32.
+# - Four browser processes played 123 episodes a second there on 16 cores, sixteen 147.
+# - An update goes through the loss in so many parts that the activations of one of them fit beside
+#   the rest (`helpers.settings.predictions`).
 _ON_A_GPU: dict[str, Any] = {
     "device": "cuda",
     "policy": "lfm2-350m",
+    "vllm_dtype": "bfloat16",
+    "groups": 8,
     "group_size": 8,
-    "learning_rate": 5e-6,
+    "updates": 40,
+    "learning_rate": 3e-5,
+    "workers": 4,
+    "clients": 64,
 }
+_H100 = (
+    "one H100 with 16 cores, smollm2-135m: training in fp32 with transformers sampling, and vLLM "
+    "in bf16, each in a run of its own"
+)
+_LIKE_H100 = f"not on this GPU; its settings are the h100's ({_H100})"
 
 PROFILES: dict[str, Profile] = {
     "cpu": Profile(
         name="cpu",
         device="cpu",
-        memory_gb=8.0,
+        memory_gb=9.0,
+        measured="a machine with 2 cores and 25 GB (recordings/click-button-*)",
     ),
     "t4": Profile(
         name="t4",
         memory_gb=15.0,
-        dtype="float32",  # it has no bf16
-        groups=4,
-        updates=150,
-        workers=2,
-        clients=32,
-        **_ON_A_GPU,
+        **_ON_A_GPU
+        | {
+            "vllm_dtype": "float32",  # it has no bf16; the recorded runs on a CPU are in fp32, too
+            "groups": 4,  # 32 episodes are about what a CPU's update has
+            "accumulate": 4,
+            "workers": 2,
+            "clients": 32,
+            "measured": (
+                "not on this GPU; learning rate and updates: one H100 with smollm2-135m in fp32; "
+                "groups, and both in fp32: a CPU (recordings/click-button-*)"
+            ),
+        },
     ),
-    "l4": Profile(
-        name="l4",
-        memory_gb=22.0,
-        dtype="bfloat16",
-        groups=4,
-        updates=150,
-        workers=4,
-        clients=32,
-        **_ON_A_GPU,
-    ),
-    "a100": Profile(
-        name="a100",
-        memory_gb=40.0,
-        dtype="bfloat16",
-        groups=8,
-        updates=200,
-        workers=8,
-        clients=64,
-        **_ON_A_GPU,
-    ),
-    "h100": Profile(
-        name="h100",
-        memory_gb=80.0,
-        dtype="bfloat16",
-        groups=8,
-        updates=200,
-        workers=8,
-        clients=64,
-        **_ON_A_GPU,
-    ),
+    "l4": Profile(name="l4", memory_gb=22.0, accumulate=4, measured=_LIKE_H100, **_ON_A_GPU),
+    "a100": Profile(name="a100", memory_gb=40.0, accumulate=2, measured=_LIKE_H100, **_ON_A_GPU),
+    "h100": Profile(name="h100", memory_gb=80.0, measured=_H100, **_ON_A_GPU),
 }
 
 
@@ -234,12 +241,12 @@ def _profile_of_this_machine(name: str | None) -> Profile:
     if machine != "cpu":
         return profile
     # On a CPU the sessions take the memory that a training run leaves, 50 MB each.
-    sessions = int((memory - 6.0) / 0.05)
+    sessions = int((memory - 7.1) / 0.05)
     return replace(profile, clients=max(8, min(profile.clients, sessions)))
 
 
 # What the machine and the scale decide; COURSE_DEVICE, for one, is a variable of the set-up.
-_NO_VARIABLES = ("name", "device", "memory_gb", "scale")
+_NO_VARIABLES = ("name", "device", "memory_gb", "scale", "measured")
 
 
 class _Environment(BaseSettings):
@@ -272,15 +279,25 @@ _SENTENCES = {  # by pydantic's types of errors; the limits' names are pydantic'
     "literal_error": "{said} is unknown: use {expected}.",
     "greater_than_equal": "{said} is too small: use {ge:g} or more, or unset it.",
     "greater_than": "{said} is too small: use more than {gt:g}, or unset it.",
-    "less_than_equal": "{said} is too large: use {le:g} or less, or unset it.",
+    "less_than_equal": "{said} is too large: use {le:.10g} or less, or unset it.",
+    "less_than": "{said} is too large: use less than {lt:.10g}, or unset it.",
+    "string_too_short": "{said} is empty: give it a value, or unset it.",
+    "string_pattern_mismatch": "{said} is no address: use http://host:port, or unset it.",
     "finite_number": "{said} is not a finite number: correct it or unset it.",
     "int_type": _NO_WHOLE_NUMBER,
     "int_parsing": _NO_WHOLE_NUMBER,
+    "int_parsing_size": "{said} is too large: correct it or unset it.",
     "int_from_float": _NO_WHOLE_NUMBER,
     "float_type": _NO_NUMBER,
     "float_parsing": _NO_NUMBER,
 }
 _ANY_OTHER = "{said} cannot be used ({message}): correct it or unset it."
+
+
+def _short(value: Any) -> str:
+    """A value as it was given, in one line that is not too long to be read."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _sentence(error: ValidationError) -> str:
@@ -291,7 +308,7 @@ def _sentence(error: ValidationError) -> str:
     if "expected" in facts:
         facts["expected"] = facts["expected"].replace("'", "")
     return _SENTENCES.get(problem["type"], _ANY_OTHER).format(
-        said=f"COURSE_{setting.upper()}={problem['input']}",
+        said=f"COURSE_{setting.upper()}={_short(problem['input'])}",
         setting=setting,
         settings=", ".join(field.name for field in fields(Settings)),
         message=problem["msg"],

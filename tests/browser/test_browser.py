@@ -19,8 +19,8 @@ from helpers.browser import (
     start_browser_server,
 )
 from helpers.browser.chromium import find_chromium
-from helpers.browser.client import Wire
 from helpers.browser.openenv_parts import EnvClient, StepResult
+from helpers.browser.wire import Wire
 
 LARGE_TASKS = (
     "sign-agreement",

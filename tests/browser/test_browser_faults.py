@@ -1,6 +1,7 @@
 """What an action, a page or a crash can break: nothing but its own episode, which says so and earns
 no reward."""
 
+import json
 import os
 import signal
 import socket
@@ -54,6 +55,59 @@ def test_killed_chromium_is_no_reward(server, env):
     assert solves(env)
 
 
+def chromium_parts(server, part):
+    """The processes of one kind of each Chromium below a server."""
+    return [
+        process
+        for worker in server.stats()["workers"]
+        for process in descendants(worker["pid"])
+        if f"--type={part}" in process.cmdline()
+    ]
+
+
+def restarts(server):
+    return sum(worker["restarts"] for worker in server.stats()["workers"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["click('13')", "scroll(0, 50)"])
+def test_a_browser_that_draws_nothing_is_replaced_and_is_not_the_policys_failure(
+    server, env, action
+):
+    """A click waits for frames, which its GPU process draws."""
+    env.reset("click-test", 0)
+    for process in chromium_parts(server, "gpu-process"):
+        process.send_signal(signal.SIGSTOP)
+    end = env.step(action)
+    assert (end.ended, end.reward, end.error) == ("infrastructure_error", None, "")
+    assert env.reset("click-test", 0).ended == ""
+    assert env.step(action).ended == ("solved" if "click" in action else "")
+    assert solves(env)
+
+
+@pytest.mark.parametrize("action", ["click('13')", "press('13', 'a')", "noop(1)"])
+def test_a_killed_renderer_is_noticed_and_its_worker_goes_on(server, env, action):
+    """Not only by the deadline of the step, at which the worker is replaced."""
+    env.reset("click-test", 0)
+    before = restarts(server)
+    for process in chromium_parts(server, "renderer"):
+        process.kill()
+    end = env.step(action)
+    assert (end.ended, end.reward, end.error) == ("infrastructure_error", None, "")
+    assert end.infrastructure_error == "the page's process crashed"
+    assert solves(env)
+    assert restarts(server) == before
+
+
+def test_a_renderer_that_is_killed_between_two_episodes_costs_none(server, env):
+    assert solves(env)
+    before = restarts(server)
+    for process in chromium_parts(server, "renderer"):
+        process.kill()
+    assert solves(env)
+    assert restarts(server) == before
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_stops_is_no_reward_and_disturbs_no_other(server, how):
     # On different workers: the one with the fewest sessions is taken.
@@ -87,6 +141,7 @@ def test_a_worker_that_died_between_two_episodes_costs_none(server):
         assert server.stats()["infrastructure_errors"] == lost
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_started_again_and_costs_only_the_running_episodes():
     with start_browser_server(workers=1, timeout=120) as server:
         clients = server.clients(3)
@@ -134,6 +189,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_notebook_is_killed():
     parent = subprocess.Popen([sys.executable, "-c", NOTEBOOK], stdout=subprocess.PIPE, cwd=ROOT)
     server = psutil.Process(int(parent.stdout.readline()))
@@ -145,6 +201,32 @@ def test_nothing_is_left_when_the_notebook_is_killed():
     parent.wait()
     assert gone(processes)
     assert not directory.exists()
+
+
+FORK = """
+import os, sys
+from helpers.browser import start_browser_server
+server = start_browser_server(workers=1, timeout=120)
+env = server.client()
+env.reset("click-test", 0)
+child = os.fork()
+if not child:
+    with server.client() as own:
+        own.reset("click-test", 0)
+        print(own.step("click('13')").reward, flush=True)
+    server.close()
+    sys.exit()  # with all that a process does at its end
+os.waitpid(child, 0)
+print(env.step("click('13')").reward, flush=True)
+server.close()
+"""
+
+
+def test_a_forked_child_uses_the_server_and_leaves_it_running():
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["1.0", "1.0"], done.stderr
 
 
 def test_a_home_that_cannot_be_written_is_no_obstacle(monkeypatch):
@@ -359,11 +441,37 @@ def test_only_who_knows_the_token_comes_in_and_no_web_page(server):
     assert server.token not in " ".join(server._process.args)
 
 
+def asked_over_http(server, path, **fields):
+    """The status and the sentence of what a POST is answered."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+    body = json.dumps(fields).encode()
+    try:
+        answer = direct.open(urllib.request.Request(server.url + path, body, headers), timeout=30)
+    except HTTPError as error:
+        answer = error
+    return answer.status, json.load(answer)
+
+
+def test_what_needs_a_session_says_so_over_plain_http(server):
+    status, answer = asked_over_http(server, "/step", action={"action_str": "click('13')"})
+    assert status == 409
+    assert "No episode is running" in answer["detail"]
+    assert "each request is a session of its own; connect to /ws" in answer["detail"]
+    status, answer = asked_over_http(server, "/reset", task_name="click-buton")
+    assert status == 409
+    assert "did you mean click-button" in answer["detail"]
+    status, answer = asked_over_http(server, "/reset", task_name="click-test")
+    assert status == 200
+    assert answer["observation"]["goal"] == "Click the button."
+
+
 def test_another_address_needs_a_token_of_ones_own():
     with pytest.raises(BrowserServerError, match="token"):
         start_browser_server(host="0.0.0.0")
 
 
+@pytest.mark.slow
 def test_one_more_session_than_there_are_waits_for_its_turn():
     with start_browser_server(workers=1, sessions=1, timeout=120) as server:
         first, second = server.clients(2)

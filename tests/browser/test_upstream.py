@@ -1,13 +1,9 @@
 """Servers that speak upstream's dialect, old and new, reached by their URL: our client plays on
 them."""
 
-import threading
-import time
-from contextlib import contextmanager
-
 import numpy
 import pytest
-import uvicorn
+from local_apps import serving_app
 
 from helpers.browser import BrowserServerError, connect
 from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
@@ -88,22 +84,13 @@ class Upstream(Environment):
         return State(step_count=self.steps)
 
 
-@contextmanager
 def serving(modern):
-    app = create_app(
-        lambda: Upstream(modern), UpstreamAction, UpstreamObservation, max_concurrent_envs=4
+    """The address of such a server."""
+    return serving_app(
+        create_app(
+            lambda: Upstream(modern), UpstreamAction, UpstreamObservation, max_concurrent_envs=4
+        )
     )
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.05)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 @pytest.mark.parametrize("modern", [True, False], ids=["with metadata", "without"])

@@ -16,6 +16,8 @@ from small_run import write_run
 from helpers.browser.chromium import find_chromium
 from helpers.settings.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 CELLS = [
     """
 from helpers.browser import start_browser_server

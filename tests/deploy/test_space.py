@@ -17,6 +17,8 @@ from openenv.cli._validation import validate_running_environment
 from helpers.browser import BrowserServerError, connect
 from tools.make_space import ROOT, make_space
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-the-test"
 
 

@@ -23,6 +23,8 @@ from helpers.episodes.tasks import TRAIN_SEEDS, specs
 from helpers.evaluation.agents import text_match_agent
 from helpers.evaluation.evaluate import evaluate_black_box
 
+pytestmark = pytest.mark.slow
+
 TASK = "enter-text"
 GREEDY = rollout_config(TASK, temperature=0.0)
 

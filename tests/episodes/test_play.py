@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from tiny_models import tiny_llama
 
 from helpers.browser import BrowserObservation
 from helpers.browser.models import Element
@@ -12,10 +13,11 @@ from helpers.episodes.harness import BrowserSession
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play, play_agent, play_episodes
-from helpers.episodes.players import ScriptPlayer
+from helpers.episodes.players import ScriptPlayer, StreamPlayer
 from helpers.episodes.replay import replay
 from helpers.episodes.tools import browser_tools
-from helpers.policy.generators import Completion
+from helpers.policy.completions import Completion
+from helpers.policy.generators import TransformersGenerator
 
 PATIENCE = 20  # seconds until a test gives up waiting for what never comes
 
@@ -84,6 +86,36 @@ def play_with_policy(client, tokenizer):
     return text.split("Error: ")[1:], episode
 
 
+class OneByOne:
+    """A stream that gives the answers in their order, and only with the second step."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.answers = iter(ANSWERS)
+        self.requests = []
+        self.new = True
+
+    def add(self, request):
+        self.requests.append(request)
+        self.new = True
+
+    def step(self):
+        was_new, self.new = self.new, False
+        if was_new:
+            return []
+        ids = [*self.tokenizer(next(self.answers))["input_ids"], self.tokenizer.eos_token_id]
+        return [(self.requests.pop(), Completion(ids, [-0.5] * len(ids)))]
+
+
+def play_with_stream(client, tokenizer):
+    """The same, sampled by a policy that answers in a stream."""
+    config = RolloutConfig(max_turns=3)
+    player = StreamPlayer(OneByOne(tokenizer), tokenizer)
+    [episode] = play([SPEC], [client], player, config)
+    text = tokenizer.decode(episode.ledger.ids)
+    return text.split("Error: ")[1:], episode
+
+
 def play_with_script(client, tokenizer):
     """The same by a script in a policy's place."""
     player = ScriptPlayer(lambda observation, turn: ANSWERS[turn], tokenizer)
@@ -120,7 +152,14 @@ def tokenizer(policy):
 
 @pytest.mark.parametrize(
     "play_through",
-    [play_with_agent, play_with_policy, play_with_script, play_with_harness, play_with_tools],
+    [
+        play_with_agent,
+        play_with_policy,
+        play_with_stream,
+        play_with_script,
+        play_with_harness,
+        play_with_tools,
+    ],
 )
 def test_an_answer_that_is_no_action_is_never_sent_and_the_reason_is_told(play_through, tokenizer):
     client = Page()
@@ -157,9 +196,9 @@ class Recorder:
     def read(self, running):
         pass
 
-    def answer(self, waiting):
-        self.asked.append([running.episode.seed for running in waiting])
-        return ["noop(1)" for _ in waiting]
+    def answer(self, new):
+        self.asked.append([running.episode.seed for running in new])
+        return [(running, "noop(1)") for running in new]
 
 
 def test_one_call_answers_all_that_are_running_and_the_next_takes_a_free_client():
@@ -203,6 +242,24 @@ def test_an_agent_answers_each_page_when_it_is_there():
     episodes = play_agent(agent, specs, [slow, Page()])
     assert slow.came
     assert [episode.solved for episode in episodes] == [True, True]
+
+
+def test_a_slow_page_does_not_hold_up_the_others(tokenizer):
+    """Its page is there when all other episodes have ended: nobody may wait for it before."""
+    others_ended = threading.Event()
+    slow = SlowPage(others_ended)
+
+    def progress(ended, of):
+        if ended == of - 1:
+            others_ended.set()
+
+    generator = TransformersGenerator(tiny_llama(tokenizer), tokenizer)
+    config = RolloutConfig(max_turns=3, max_tokens=4)
+    pages = [EpisodeSpec("click-button", seed) for seed in range(6)]
+    episodes = play_episodes(pages, [slow, Page(), Page()], generator, tokenizer, config, progress)
+    assert slow.came
+    assert [len(episode.turns) for episode in episodes] == [3] * 6
+    assert len(slow.calls) == 1
 
 
 def test_what_a_browser_raises_is_raised():

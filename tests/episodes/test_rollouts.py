@@ -15,7 +15,7 @@ from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger, Rollout
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rollout_func import make_rollout_func, rollout_columns
 from helpers.episodes.tasks import VALIDATION_SEEDS, specs
-from helpers.policy.generators import Completion
+from helpers.policy.completions import Completion
 from helpers.policy.prompts import build_messages, observation_text, prompt_ids
 from helpers.settings.machine import vllm_problem
 from helpers.settings.paths import ROOT

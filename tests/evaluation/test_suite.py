@@ -85,6 +85,7 @@ def test_each_task_keeps_its_own_number_of_turns(browsers, policy):
     assert all(e.ledger.owner[-1] == POLICY for e in episodes)
 
 
+@pytest.mark.slow
 def test_a_warm_up_makes_the_scripts_answers_likelier(demonstrations, policy, tmp_path):
     """Real trainer, real demonstrations, a small random policy of the same family with the same
     words."""

@@ -12,11 +12,12 @@ from safetensors.torch import load_file
 
 from helpers import command_line
 from helpers.episodes.episode import read_episodes
-from helpers.learning.checkpoints import last_checkpoint
 from helpers.learning.recorder import read_metrics
 from helpers.settings.machine import vllm_problem
 from helpers.settings.paths import ROOT
 from scripts.train import main
+
+pytestmark = pytest.mark.slow
 
 SMOKE = {
     "COURSE_SCALE": "smoke",
@@ -132,17 +133,6 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
         assert (weights[name] - expected[name]).abs().max().item() <= 1e-6, name
 
     assert trained_episodes(tmp_path) == trained_episodes(whole)
-
-
-def test_a_checkpoint_that_was_being_written_does_not_count(tmp_path):
-    assert last_checkpoint(tmp_path) is None
-    for step in (10, 9):
-        folder = tmp_path / f"checkpoint-{step}"
-        folder.mkdir()
-        (folder / "trainer_state.json").write_text("{}")
-    (tmp_path / "checkpoint-11").mkdir()
-    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10")
-    assert not (tmp_path / "checkpoint-11").exists()
 
 
 NO_TASK = "no MiniWoB task 'click-nothing'"

@@ -1,16 +1,20 @@
-"""vLLM on hardware of its own: the course samples through a real vLLM server, here on a CPU.
+"""vLLM on hardware of its own: the course samples and trains through a real vLLM server, here on a
+CPU.
 
-What needs GPUs is not tested: TRL sends the new weights to such a server with NCCL, which a CPU
-does not have.
+What needs GPUs is not tested: NCCL, over which the weights go there. On a CPU they go through a
+folder; the server, its options but one, TRL's client and the trainer are the same.
 """
 
+import json
 import os
 import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
@@ -19,48 +23,31 @@ from logprobs import largest_gap, recomputed_logprobs
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import VALIDATION_SEEDS, specs
+from helpers.learning.recorder import read_metrics
 from helpers.policy.choosing import trainer_generator
-from helpers.policy.loading import policy_path
-from helpers.policy.vllm_engine import VLLMServerGenerator
+from helpers.policy.generators import GenerationError
+from helpers.policy.vllm_engine import free_port
+from helpers.policy.vllm_server import VLLMServerGenerator, server_command, weights_to_server
 from helpers.settings.machine import vllm_problem
+from helpers.settings.paths import ROOT
+from helpers.settings.profiles import PROFILES
 
-pytestmark = [
-    pytest.mark.slow,  # the server takes half a minute to start
-    pytest.mark.skipif(bool(vllm_problem()), reason=vllm_problem()),
-]
+pytestmark = pytest.mark.skipif(bool(vllm_problem()), reason=vllm_problem())
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    """Where the server answers; what it logs is shown if it does not start."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """Where ``make serve`` answers; what it logs is shown if it does not start."""
+    port = free_port()
     log = tmp_path_factory.mktemp("vllm") / "log"
+    command = [sys.executable, "-m", "scripts.serve", "--policy", "smollm2-135m", "--port"]
     with log.open("w") as file:
         server = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "vllm.entrypoints.openai.api_server",
-                "--model",
-                policy_path("smollm2-135m"),
-                "--dtype",
-                "float32",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(port),
-                "--max-model-len",
-                "1536",
-                "--enforce-eager",
-                "--logprobs-mode",
-                "processed_logprobs",
-            ],
+            [*command, str(port)],
+            cwd=ROOT,
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"},
         )
     try:
         end = time.monotonic() + 240
@@ -73,7 +60,8 @@ def url(tmp_path_factory):
                 time.sleep(0.5)
         yield f"http://127.0.0.1:{port}"
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
         try:
             server.wait(20)
         except subprocess.TimeoutExpired:
@@ -81,6 +69,7 @@ def url(tmp_path_factory):
             server.wait()
 
 
+@pytest.mark.slow  # the server takes half a minute to start
 def test_episodes_sampled_on_a_server_are_the_sequence_that_is_trained_on(url, policy, browsers):
     trainer = SimpleNamespace(
         use_vllm=True, vllm_mode="server", args=SimpleNamespace(vllm_server_base_url=url)
@@ -96,6 +85,7 @@ def test_episodes_sampled_on_a_server_are_the_sequence_that_is_trained_on(url, p
     assert max(gaps) <= 1e-3
 
 
+@pytest.mark.slow
 def test_a_server_samples_at_temperature_1_and_is_greedy_at_0(url, policy):
     sampler = VLLMServerGenerator(url)
     prompt = policy.tokenizer("My favourite colour is")["input_ids"]
@@ -106,3 +96,110 @@ def test_a_server_samples_at_temperature_1_and_is_greedy_at_0(url, policy):
         again = recomputed_logprobs(policy.model, [*prompt, token])
         assert logprob == pytest.approx(again[-1], abs=1e-3)
         prompt.append(token)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [(), ("--lora",)], ids=["all weights", "lora"])
+def test_a_server_samples_from_the_weights_that_are_trained(url, tmp_path, arguments):
+    """It comes last: the server then has the weights of this run."""
+    settings = {
+        "COURSE_SCALE": "smoke",
+        "COURSE_EVAL_EPISODES": "4",
+        "COURSE_LEARNING_RATE": "1e-4",
+        "COURSE_WARMUP": "0",
+        "COURSE_ENTROPY": "0.05",  # it moves the weights even where a tiny group ends alike
+        "COURSE_GENERATOR": "vllm",
+        "COURSE_VLLM_SERVER": url,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.train", "--no-before", "--output", tmp_path, *arguments],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        env={**os.environ, **settings},
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = read_metrics(tmp_path)
+    assert [row["update"] for row in rows] == [1, 2]
+    assert all(row["grad_norm"] > 0 for row in rows)
+    # Each update begins with new weights for the server. Its first has those from before the run
+    # of another test, its second those of one update: the logprobs agree only if they arrived.
+    assert all(row["logprob_gap/max"] < 1e-3 for row in rows)
+
+
+@pytest.mark.parametrize("name", list(PROFILES))
+def test_vllm_takes_every_option_that_the_server_is_started_with(name):
+    """Also those of a GPU, where it is not started here."""
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    words = server_command("a/model", PROFILES[name], "127.0.0.1", 8123)
+    parser = make_arg_parser(FlexibleArgumentParser())
+    if PROFILES[name].device == "cuda":
+        options = parser.parse_args(words[words.index("serve") + 1 :])
+        assert options.model_tag == "a/model"
+    else:
+        options = parser.parse_args(words[words.index("--model") :])
+        assert options.model == "a/model"
+    assert options.port == 8123
+    assert options.dtype == PROFILES[name].vllm_dtype
+    assert options.logprobs_mode == "processed_logprobs"
+    if PROFILES[name].device == "cuda":
+        assert options.weight_transfer_config.backend == "nccl"
+        assert not options.enforce_eager
+    else:
+        assert options.weight_transfer_config is None
+        assert options.worker_extension_cls.endswith("FolderWorker")
+
+
+class OtherServer(BaseHTTPRequestHandler):
+    """A vLLM server that was started without what new weights need."""
+
+    def do_GET(self):
+        known = {"/health": {}, "/v1/models": {"data": [{"id": "a/model"}]}}
+        if self.server.develops:
+            parallel = {"worker_extension_cls": ""}
+            config = {"weight_transfer_config": None, "parallel_config": parallel}
+            known["/server_info"] = {"vllm_config": config}
+        path = self.path.partition("?")[0]
+        content = json.dumps(known.get(path)).encode()
+        self.send_response(200 if path in known else 404)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(params=[True, False], ids=["no weight transfer", "no development endpoints"])
+def other_server(request):
+    """Where such a server answers."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OtherServer)
+    server.develops = request.param
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def connect(url, device):
+    """What a trainer on this device does with its server before it trains."""
+    from trl.generation import vllm_generation
+
+    with weights_to_server(replace(PROFILES["cpu"], device=device, vllm_server=url)):
+        vllm_generation.VLLMClient(base_url=url).init_communicator(device=device)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_server_that_takes_no_weights_is_refused_in_a_sentence(other_server, device):
+    with pytest.raises(GenerationError, match=r"takes no new weights: start it with `make serve`"):
+        connect(other_server, device)
+
+
+def test_no_server_is_a_sentence_that_names_the_mend():
+    url = f"http://127.0.0.1:{free_port()}"
+    for ask in (VLLMServerGenerator, lambda url: connect(url, "cpu")):
+        with pytest.raises(GenerationError, match=r"No vLLM server answers at .*`make serve`"):
+            ask(url)

@@ -104,8 +104,8 @@ AT_LEAST_ONE = [
     "clients",
     "save_every",
 ]
-AT_LEAST_ZERO = ["max_turns", "max_tokens", "temperature", "top_k", "warmup", "seed"]
-ABOVE_ZERO = ["learning_rate", "lora_learning_rate", "vllm_memory"]
+AT_LEAST_ZERO = ["max_turns", "max_tokens", "top_k", "warmup", "entropy", "seed"]
+ABOVE_ZERO = ["temperature", "learning_rate", "lora_learning_rate", "vllm_memory"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ ABOVE_ZERO = ["learning_rate", "lora_learning_rate", "vllm_memory"]
         *((field, 0, "use 1 or more") for field in AT_LEAST_ONE),
         *((field, -1, "use 0 or more") for field in AT_LEAST_ZERO),
         *((field, 0, "use more than 0") for field in ABOVE_ZERO),
-        *((field, float("inf"), "not a finite number") for field in ["temperature", *ABOVE_ZERO]),
+        *((field, float("inf"), "not a finite number") for field in ABOVE_ZERO),
     ],
 )
 def test_a_nonsense_value_is_refused_from_the_environment_and_in_code(cpu, field, value, words):
@@ -134,7 +134,7 @@ def test_the_smallest_sensible_values_are_taken():
 
 
 def test_a_profile_is_a_frozen_dataclass():
-    profile = Profile("cpu", "cpu", 8.0)
+    profile = Profile("cpu", "cpu", 9.0, measured=PROFILES["cpu"].measured)
     assert profile == PROFILES["cpu"]
     assert Profile(**asdict(profile)) == profile
     assert list(asdict(profile)) == [field.name for field in fields(Profile)]
@@ -176,7 +176,7 @@ def test_without_vllm_the_generator_is_transformers(cpu):
 
 
 def test_a_small_machine_gets_fewer_sessions(cpu):
-    cpu.setattr(profiles, "this_machine", lambda: ("cpu", 7.0))
+    cpu.setattr(profiles, "this_machine", lambda: ("cpu", 8.1))
     assert get_profile().clients == 20
     cpu.setattr(profiles, "this_machine", lambda: ("cpu", 3.0))
     assert get_profile().clients == 8
@@ -186,7 +186,7 @@ def test_too_little_memory_is_refused_before_the_run():
     profile = get_profile()
     assert check_fits(profile) == predict(profile)
     small = replace(profile, memory_gb=2.0)
-    words = r"needs about \d+\.\d GB and this machine has 2\.0 GB: set COURSE_POLICY"
+    words = r"needs about \d+\.\d GB and this machine has 2\.0 GB \(.*\): set COURSE_POLICY"
     with pytest.raises(ProfileError, match=words):
         check_fits(small)
 
@@ -202,12 +202,6 @@ def test_predictions_follow_what_is_trained_and_how_long():
     assert predict(profile, lora=True)["memory_gb"] < predict(profile)["memory_gb"]
     longer = replace(profile, updates=600)
     assert predict(longer)["minutes"] > predict(profile)["minutes"]
-
-
-def test_a_gpu_without_bf16_trains_in_fp32_and_fits():
-    t4 = PROFILES["t4"]
-    assert t4.dtype == "float32"
-    assert check_fits(t4)["memory_gb"] < 15
 
 
 def test_setup_says_what_it_found(cpu, capsys):

@@ -1,6 +1,5 @@
 """From a point of the reward curve to the rollouts behind it."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -13,7 +12,7 @@ from helpers.browser.models import BrowserServerError, Client
 from helpers.course.figures import ORANGE, Panel, as_png, frames, page_grid, training_curves
 from helpers.course.widgets.live import clickable_picture, show_live
 from helpers.episodes.advantages import group_advantages
-from helpers.episodes.episode import Episode
+from helpers.episodes.episode import Episode, read_recording
 from helpers.episodes.replay import replay
 
 MAX_SPOTS = 100  # points of a curve that can be clicked; the slider reaches those between
@@ -28,10 +27,8 @@ def read_rollouts(folder: Path | str) -> dict[int, list[Episode]]:
     if not path.exists():
         return {}
     rollouts: dict[int, list[Episode]] = {}
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
-        update = record.pop("update")
-        rollouts.setdefault(update, []).append(Episode.from_json(record))
+    for update, episode in read_recording(path):
+        rollouts.setdefault(update, []).append(episode)
     return rollouts
 
 

@@ -1,0 +1,127 @@
+"""What the metrics of a run say is wrong with it, in a sentence, while it can still be stopped.
+
+Each function takes the rows of ``metrics.csv`` so far and returns a sentence, "" where there is
+nothing to say.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+
+Row = Mapping[str, float]
+
+STEPS = 3  # updates at a learning rate above 0 that are looked at before the weights are judged
+FEW_MOVED = 0.2  # share of the weights; fp32 moves nearly all, bf16 at 1e-4 16 % of them
+WINDOW = 10  # updates whose mean reward is held against that of as many before them
+SOLVED = 0.9  # from this mean reward on there is little left to learn
+SILENT = 0.8  # share of groups that ended alike
+SMALL_STEP = 2e-5  # of the weights' norm
+
+
+def still_weights(rows: Sequence[Row], precisions: Collection[str] = ("float32",)) -> str:
+    """Says that the weights do not move, at the latest after five updates.
+
+    ``precisions``: those in which the trained weights are kept. The first updates count only once
+    the learning rate, which is warmed up from 0, has left it.
+    """
+    steps = [row for row in rows if row.get("learning_rate", 0) > 0 and "update/moved" in row]
+    recent = steps[-STEPS:]
+    if len(recent) < STEPS:
+        return ""
+    moved = max(row["update/moved"] for row in recent)
+    if moved >= FEW_MOVED:
+        return ""
+    if not any(row.get("grad_norm", 0) for row in recent):
+        why = _why_no_gradient(recent)
+    else:
+        why = _why_no_step(recent, precisions)
+    return (
+        f"The weights do not move: the last {STEPS} updates changed at most {moved:.1%} of them, "
+        f"because {why}."
+    )
+
+
+def _why_no_gradient(rows: Sequence[Row]) -> str:
+    """Every group was silent; of what kind they were decides what helps."""
+    reward = statistics.mean(row["reward"] for row in rows)
+    return (
+        f"every group ended alike (mean reward {reward:.2f}) and has no gradient: {_help(reward)}"
+    )
+
+
+def _why_no_step(rows: Sequence[Row], precisions: Collection[str]) -> str:
+    """There was a gradient, and what the optimiser made of it was rounded away."""
+    rate = rows[-1]["learning_rate"]
+    coarse = sorted(set(precisions) - {"float32"})
+    if coarse:
+        return (
+            f"they are kept in {' and '.join(coarse)}, where a step of {rate:.2g} is rounded away: "
+            "train weights in float32"
+        )
+    return f"a step of {rate:.2g} is too small even for float32: raise COURSE_LEARNING_RATE"
+
+
+def still_reward(rows: Sequence[Row]) -> str:
+    """Says that the reward has not moved lately, and what in the metrics may be the reason.
+
+    The last `WINDOW` updates are held against those before them. A rise counts from two standard
+    errors on; where the reward is high already, nothing is missed.
+    """
+    if len(rows) < 2 * WINDOW or len(rows) % WINDOW:
+        return ""
+    earlier = [row["reward"] for row in rows[-2 * WINDOW : -WINDOW]]
+    recent = rows[-WINDOW:]
+    later = [row["reward"] for row in recent]
+    mean = statistics.mean(later)
+    error = ((statistics.variance(earlier) + statistics.variance(later)) / WINDOW) ** 0.5
+    if mean >= SOLVED or mean - statistics.mean(earlier) > 2 * error:
+        return ""
+    return (
+        f"The reward has not moved in {2 * WINDOW} updates ({statistics.mean(earlier):.2f} -> "
+        f"{mean:.2f}). Perhaps {_why_no_rise(recent)}."
+    )
+
+
+def _why_no_rise(rows: Sequence[Row]) -> str:
+    """The most telling of the reasons that metrics can show."""
+    reward, silent = _mean(rows, "reward"), _mean(rows, "frac_reward_zero_std")
+    if _mean(rows, "infrastructure") >= 1:
+        return "the browsers lose episodes: look at the column infrastructure of metrics.csv"
+    if silent >= SILENT:
+        return f"{silent:.0%} of the groups end alike and teach nothing: {_help(reward)}"
+    if _mean(rows, "valid", 1.0) < 0.5:
+        return (
+            f"{1 - _mean(rows, 'valid', 1.0):.0%} of the answers are no action: show the format "
+            "first (make warmup, or COURSE_EXAMPLES=task)"
+        )
+    if _mean(rows, "sampling/sampling_logp_difference/mean") > 0.1:
+        return (
+            "what is sampled is too far from what is trained (see logprob_gap/max): set "
+            "COURSE_VLLM_DTYPE=float32"
+        )
+    size = _mean(rows, "update/size", 1.0)
+    if size < SMALL_STEP:
+        return f"the steps are too small ({size:.1e} of the weights): raise COURSE_LEARNING_RATE"
+    return (
+        "the steps are too coarse or too few for what the groups show: another "
+        "COURSE_LEARNING_RATE, more COURSE_GROUPS, or an easier task"
+    )
+
+
+def _help(reward: float) -> str:
+    """What makes groups differ again, by the reward at which they agree."""
+    if reward < 0.1:
+        return "the task is too hard yet, so warm up first (make warmup) or take an easier one"
+    if reward > SOLVED:
+        return "the task is solved, so take a harder one"
+    return (
+        "each page is always solved or never, so take pages that differ (COURSE_PAGES=chosen), a "
+        "larger COURSE_GROUP_SIZE or COURSE_ENTROPY=0.01"
+    )
+
+
+def _mean(rows: Sequence[Row], name: str, otherwise: float = 0.0) -> float:
+    """The mean of a column; ``otherwise`` where no row has it."""
+    values = [row[name] for row in rows if name in row]
+    return statistics.mean(values) if values else otherwise
