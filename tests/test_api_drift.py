@@ -232,9 +232,8 @@ def test_vllms_weights_can_be_reloaded():
     assert missing_attributes(VLLM_ATTRIBUTES) == []
     runner = "vllm.v1.worker.cpu_model_runner.CPUModelRunner"
     assert missing_keywords(f"{runner}.reload_weights", ("weights_iterator",)) == []
-    code = our_code("helpers/learning")
-    assert ".".join(name for _, name in VLLM_ATTRIBUTES) in code
-    assert "reload_weights(weights_iterator=" in code
+    assert ".".join(name for _, name in VLLM_ATTRIBUTES) in our_code("helpers/learning")
+    assert "reload_weights(weights_iterator=" in our_code("helpers/policy")
 
 
 def test_browsergyms_marking_script_is_the_one_that_the_page_script_changes():
