@@ -93,7 +93,7 @@ def test_interrupts_at_random_moments_put_no_reply_in_the_wrong_place(server, go
         env.reset(*ASKED[0])
         files = psutil.Process().num_fds()
         threads = threading.active_count()
-        for _ in range(240):
+        for _ in range(120):
             asked, other = generator.choices(ASKED, k=2)
             start = env.reset(*asked)
             expect_page(start, asked, goals)
@@ -108,7 +108,7 @@ def test_interrupts_at_random_moments_put_no_reply_in_the_wrong_place(server, go
                 assert (seen.task, seen.seed) in (asked, other)
                 expect_page(seen, (seen.task, seen.seed), goals)
                 assert seen.step in (1, 2)
-        assert interrupted > 100
+        assert interrupted > 40
         env.reset(*ASKED[0])
         assert settles(lambda: server.stats()["sessions"], 1)
         assert settles(lambda: psutil.Process().num_fds(), files)

@@ -106,7 +106,7 @@ def test_an_update_with_tools_in_text(small, browsers, scripted, calls, tmp_path
     )
     trainer.train()
     episodes = trainer.recorder.episodes
-    assert [e.reward for e in episodes] == [1.0] * 4
+    assert [e.reward for e in episodes] == [1.0] * 4, [e.turns for e in episodes]
     assert len({e.seed for e in episodes}) == 1
     actions = [[turn.parsed.name for turn in e.turns] for e in episodes]
     assert actions == [["fill", "click"]] * 4
