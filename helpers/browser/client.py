@@ -23,8 +23,8 @@ from helpers.browser.models import (
     BrowserServerError,
 )
 from helpers.browser.open_files import is_out_of_files, limit
-from helpers.browser.processes import first_line
 from helpers.browser.wire import RefusedRequest, Result, Wire
+from helpers.settings.errors import first_line
 
 MESSAGE_SECONDS = 120.0  # that one answer may take: a first reset may wait for a place
 # For how long a server may still count a session that was given up, and is asked again.

@@ -17,6 +17,7 @@ from playwright.sync_api import Error as PlaywrightError
 
 from helpers.browser import private
 from helpers.browser.pool import InfrastructureError
+from helpers.settings.errors import first_line
 
 # A page that no episode sees, whose field is pasted into: the events carry what the clipboard
 # holds, each kind of text by its MIME type.
@@ -77,8 +78,8 @@ class SharedClipboard:
             try:
                 self._hand_over(own)
             except PlaywrightError as error:
-                cause = str(error).splitlines()[0]
-                raise InfrastructureError(f"the clipboard was not handed over: {cause}") from error
+                why = first_line(error)
+                raise InfrastructureError(f"the clipboard was not handed over: {why}") from error
             yield
         finally:
             self._turn.release()

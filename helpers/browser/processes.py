@@ -81,9 +81,3 @@ def adopt_orphans() -> None:
     the first process often does not, and every killed browser would leave zombies for ever."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line: its name where it says nothing."""
-    said = str(error).strip()
-    return said.splitlines()[0] if said else type(error).__name__

@@ -27,8 +27,9 @@ from helpers.browser.pool import (
     WorkerPool,
     default_workers,
 )
-from helpers.browser.processes import adopt_orphans, exit_with_parent, first_line
+from helpers.browser.processes import adopt_orphans, exit_with_parent
 from helpers.browser.task_pages import serve_task_pages
+from helpers.settings.errors import first_line
 
 # Seconds without a message after which a session gives its page back; a reset takes a new one.
 IDLE_SECONDS = 900.0

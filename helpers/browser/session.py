@@ -36,6 +36,7 @@ from helpers.browser.kept_chromium import ORIGIN, KeptChromium
 from helpers.browser.locator import CallLog, LoadTolerantLocator, split_keys
 from helpers.browser.mouse import ActionPage
 from helpers.browser.pool import InfrastructureError
+from helpers.settings.errors import first_line
 
 Fields = dict[str, Any]  # the fields of a `helpers.browser.models.BrowserObservation`
 
@@ -145,8 +146,8 @@ class Session:
         try:
             return self._reset(task, seed, picture)
         except PlaywrightError as error:
-            cause = str(error).splitlines()[0]
-            raise InfrastructureError(f"the task page did not start: {cause}") from error
+            why = first_line(error)
+            raise InfrastructureError(f"the task page did not start: {why}") from error
 
     def _reset(self, task: str, seed: int, picture: bool) -> Fields:
         self._episodes += 1
@@ -207,7 +208,7 @@ class Session:
             return self._last
         except Exception as error:
             self._last = None
-            reason = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+            reason = f"{type(error).__name__}: {first_line(error)[:200]}"
             if isinstance(error, InfrastructureError):
                 reason = str(error)
             raise InfrastructureError(self._open.trouble or reason) from error
@@ -370,7 +371,7 @@ def _error_text(error: Exception) -> str:
     """The action's error as stock words it, without Playwright's log of every attempt: how many
     there were depends on the machine's speed, and the same actions must give the same observation.
     The first refusal in it is kept."""
-    first_line = re.sub(r"Timeout \d+ms", "Timeout 500ms", str(error).partition("\n")[0])
+    said = re.sub(r"Timeout \d+ms", "Timeout 500ms", str(error).partition("\n")[0])
     refusals = CallLog(error).refusals
     reason = f" ({refusals[0]})" if refusals else ""
-    return f"{type(error).__name__}: {first_line}{reason}"[:MAX_ERROR]
+    return f"{type(error).__name__}: {said}{reason}"[:MAX_ERROR]

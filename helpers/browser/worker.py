@@ -11,8 +11,9 @@ from greenlet import greenlet
 
 from helpers.browser.options import PageRules
 from helpers.browser.pool import InfrastructureError
-from helpers.browser.processes import exit_with_parent, first_line
+from helpers.browser.processes import exit_with_parent
 from helpers.browser.variables import drop_all_but_browser
+from helpers.settings.errors import first_line
 
 if TYPE_CHECKING:
     from helpers.browser.kept_chromium import KeptChromium

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from helpers.settings.errors import CourseError
+from helpers.settings.errors import CourseError, first_line
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -90,9 +90,10 @@ def say_when_vllm_has_no_room(profile: Profile) -> Iterator[None]:
             raise
         share = f"COURSE_VLLM_MEMORY={profile.vllm_memory:g}"
         total = profile.memory_gb
+        said = first_line(error).rstrip(".")[:160]
         raise GPUMemoryError(
             f"vLLM found no room for its {share} of {total:.0f} GB beside what else is on the GPU "
-            f"({_first_line(error)}): end other programs there, change that share, or set "
+            f"({said}): end other programs there, change that share, or set "
             "COURSE_GENERATOR=transformers to go on without vLLM."
         ) from error
 
@@ -102,8 +103,3 @@ def _is_about_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return any(words.lower() in str(error).lower() for words in _WORDS_OF_VLLM)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:160]

@@ -6,10 +6,10 @@ transformers would find out as well, but only after minutes of trying again.
 # huggingface_hub takes a second to import, and a policy from a package or a folder needs none.
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from helpers.output import hide_other_bars
+from helpers.policy.weights import INDEX, shards_of
 
 PATIENCE = 5  # seconds until a Hub that does not answer is taken for one that is not there
 
@@ -25,11 +25,11 @@ def weights_are_cached(hub_id: str) -> bool:
         return False
     if _cached(hub_id, "model.safetensors") is not None:
         return True
-    index = _cached(hub_id, "model.safetensors.index.json")
+    index = _cached(hub_id, INDEX)
     if index is None:
         return False
-    shards = set(json.loads(index.read_text())["weight_map"].values())
-    return all(_cached(hub_id, shard) is not None for shard in shards)
+    shards = shards_of(index)
+    return bool(shards) and all(_cached(hub_id, shard) is not None for shard in shards)
 
 
 def _cached(hub_id: str, file: str) -> Path | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from helpers.output import hide_other_bars
 from helpers.policy.hub import hub_has
 from helpers.policy.weights import problem_of_policy, problem_of_weights
-from helpers.settings.errors import CourseError
+from helpers.settings.errors import CourseError, first_line
 from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
 
@@ -119,12 +119,12 @@ def load_policy(
     except ValueError as error:
         raise PolicyError(
             f"The policy {name!r} ({path}) is no language model that transformers can load: choose "
-            f"another one ({_first_line(error)})."
+            f"another one ({first_line(error)[:150]})."
         ) from error
     except OSError as error:
         raise PolicyError(
             f"The weights of {name!r} ({path}) could not be loaded: check the name and the "
-            f"network, or use smollm2-135m, which needs neither ({_first_line(error)})."
+            f"network, or use smollm2-135m, which needs neither ({first_line(error)[:150]})."
         ) from error
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -177,10 +177,6 @@ def _load_model(name: str, path: str, dtype: str, device: str) -> PreTrainedMode
             "choose another policy, or an earlier checkpoint of this one."
         )
     return model.to(device)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:150]
 
 
 def _packaged_gguf(package: str) -> Path | None:
@@ -246,7 +242,7 @@ def _merged(name: str, adapter: Path) -> Path:
     except (OSError, ValueError) as error:
         raise PolicyError(
             f"The adapter in {name!r} does not go with the weights that its adapter_config.json "
-            f"names: correct the name, or train again ({_first_line(error)})."
+            f"names: correct the name, or train again ({first_line(error)[:150]})."
         ) from error
     return target
 

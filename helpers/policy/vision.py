@@ -14,6 +14,7 @@ from helpers.policy.loading import (
     policy_path,
     quiet_transformers,
 )
+from helpers.settings.errors import first_line
 from helpers.settings.known_policies import POLICIES
 
 if TYPE_CHECKING:
@@ -168,6 +169,6 @@ def load_with_processor(
     except (OSError, ValueError) as error:
         raise PolicyError(
             f"{name!r} ({path}) could not be loaded as a policy with eyes: it needs weights and a "
-            f"processor ({str(error).splitlines()[0][:150]})."
+            f"processor ({first_line(error)[:150]})."
         ) from error
     return model.to(profile.device), processor

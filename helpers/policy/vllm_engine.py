@@ -12,6 +12,7 @@ from helpers.policy.completions import Completion
 from helpers.policy.generators import GenerationError, Prompt, common_prefix
 from helpers.policy.streams import Sampling
 from helpers.policy.vllm_stream import VLLMStream, completion
+from helpers.settings.errors import first_line
 from helpers.settings.machine import vllm_problem
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def start_vllm(
         )
     except Exception as error:
         raise GenerationError(
-            f"vLLM did not start ({str(error).splitlines()[0][:160]}): set "
+            f"vLLM did not start ({first_line(error)[:160]}): set "
             "COURSE_GENERATOR=transformers to go on without it."
         ) from error
     return VLLMGenerator(engine)

@@ -21,7 +21,7 @@ def problem_of_policy(folder: Path) -> str:
         return "there is no tokenizer (tokenizer.json)"
     if tokenizers[0].suffix == ".json" and read_object(tokenizers[0]) is None:
         return f"{tokenizers[0].name} is cut short or damaged"
-    if not any([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *_shards(folder)]):
+    if not any([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *shards_of(folder / INDEX)]):
         return "there are no weights (model.safetensors)"
     return problem_of_weights(folder)
 
@@ -32,7 +32,7 @@ def problem_of_weights(folder: Path) -> str:
         problem = _problem_of_file(path)
         if problem:
             return f"{path.name} {problem}"
-    missing = [name for name in _shards(folder) if not (folder / name).exists()]
+    missing = [name for name in shards_of(folder / INDEX) if not (folder / name).exists()]
     return f"{missing[0]} is missing" if missing else ""
 
 
@@ -47,7 +47,7 @@ def _problem_of_file(path: Path) -> str:
         return f"is cut short or damaged ({error})"
 
 
-def _shards(folder: Path) -> list[str]:
+def shards_of(index: Path) -> list[str]:
     """The files that the index of large weights names; none where there is no index."""
-    index = read_object(folder / INDEX) or {}
-    return sorted(set(index.get("weight_map", {}).values()))
+    content = read_object(index) or {}
+    return sorted(set(content.get("weight_map", {}).values()))

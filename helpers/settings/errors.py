@@ -11,3 +11,9 @@ class CourseError(Exception):
 
 class ProfileError(CourseError, ValueError):
     """A setting is unknown or cannot be used on this machine."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line: its name where it says nothing."""
+    said = str(error).strip()
+    return said.splitlines()[0] if said else type(error).__name__

@@ -3,9 +3,7 @@
 Against servers of the test's own, whose answers it can hold back or falsify."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from in_python import run_script
 from local_apps import serving_app
 
 from helpers.browser import BrowserServerError, connect
 from helpers.browser.middleware import RequestIds
 from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
 from helpers.browser.wire import ECHO_HEADER
-from helpers.settings.paths import ROOT
 
 
 class Interrupted(KeyboardInterrupt):
@@ -323,16 +321,8 @@ print(os.read(read, 65536).decode())
 
 
 def test_a_forked_child_and_its_parent_hear_only_their_own(address):
-    done = subprocess.run(
-        [sys.executable, "-c", FORK, address],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    parent, child = (part.strip().splitlines() for part in done.stdout.split("---"))
+    said = run_script(FORK, address, timeout=60)
+    parent, child = (part.strip().splitlines() for part in said.split("---"))
     steps = [f"click-link 1 {step}" for step in range(40)]
     assert parent == ["click-link 1", *steps, "after"]
     assert "call reset() first" in child[0]

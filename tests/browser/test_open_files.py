@@ -1,11 +1,8 @@
 """Where the system lets a process open few files: a sentence about that, and nothing lost."""
 
 import json
-import os
-import subprocess
-import sys
 
-from helpers.settings.paths import ROOT
+from in_python import run_script
 
 FEW = 64
 SCRIPT = """
@@ -35,16 +32,7 @@ print(json.dumps([said, rewards]))
 
 def run(few, hard):
     """What a notebook is told that may open ``few`` files, and may let others open ``hard``."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(few), str(hard)],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(run_script(SCRIPT, few, hard, timeout=120).splitlines()[-1])
 
 
 def test_a_server_that_may_open_too_few_files_says_so_before_it_starts():

@@ -1,10 +1,9 @@
 """The sequence that is trained on is the sequence that was sampled: real policy, real browser."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from in_python import run_script
 from logprobs import largest_gap
 
 from helpers.browser import BrowserObservation
@@ -18,7 +17,6 @@ from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.policy.completions import Completion
 from helpers.policy.prompts import build_messages, observation_text, prompt_ids
 from helpers.settings.machine import vllm_problem
-from helpers.settings.paths import ROOT
 
 TASKS = ("enter-text", "click-option")
 
@@ -312,14 +310,7 @@ write_episodes(Path(sys.argv[1]), episodes)
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
 def test_vllm_samples_with_the_same_logprobs(policy, tmp_path):
     """In a process of its own, because vLLM never gives its memory back within one."""
-    done = subprocess.run(
-        [sys.executable, "-c", VLLM_SCRIPT, str(tmp_path / "e.jsonl")],
-        cwd=ROOT,
-        text=True,
-        capture_output=True,
-        timeout=500,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_script(VLLM_SCRIPT, tmp_path / "e.jsonl", timeout=500)
     episodes = read_episodes(tmp_path / "e.jsonl")
     turns = sum(len(e.turns) for e in episodes)
     assert len(episodes) == 4

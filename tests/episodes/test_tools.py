@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from tiny_models import tiny_llama
+from transformers import AutoTokenizer
 from transformers.utils import get_json_schema
 from trl.chat_template_utils import qwen3_chat_template
 
@@ -29,15 +30,7 @@ def small(policy):
     """A two-layer Llama with random weights, and a tokenizer whose template takes tools."""
     tokenizer = AutoTokenizer.from_pretrained(policy.path)
     tokenizer.chat_template = qwen3_chat_template
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-    )
-    return LlamaForCausalLM(config), tokenizer
+    return tiny_llama(tokenizer), tokenizer
 
 
 def profile_of(task, **changes):

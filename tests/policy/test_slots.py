@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+from asking import ask
 from tiny_models import tiny_llama
 from transformers import AutoModelForCausalLM, Lfm2Config
 
@@ -32,25 +33,6 @@ def prompts():
     return [different[0], different[0], *different]
 
 
-def answers(stream, prompts, wait=0, seeds=None):
-    """What a stream answers to prompts that come in one at a time, ``wait`` steps apart."""
-    requests = [
-        Request(prompt, seed, lane)
-        for lane, (prompt, seed) in enumerate(
-            zip(prompts, seeds or range(len(prompts)), strict=True)
-        )
-    ]
-    answered = {}
-    for request in requests:
-        stream.add(request)
-        for _ in range(wait):
-            answered.update(stream.step())
-    while len(answered) < len(requests):
-        answered.update(stream.step())
-    assert stream.step() == []
-    return [answered[request] for request in requests]
-
-
 def assert_same(some, others):
     assert [answer.ids for answer in some] == [answer.ids for answer in others]
     for one, other in zip(some, others, strict=True):
@@ -62,27 +44,27 @@ def test_greedy_answers_are_those_of_one_call(tiny, prompts, wait):
     """Over two turns: the second one continues what the first has left in the slots."""
     stream = tiny.stream(Sampling(TOKENS, 0.0))
     first = tiny.generate(prompts, TOKENS, 0.0)
-    assert_same(answers(stream, prompts, wait), first)
+    assert_same(ask(stream, prompts, wait), first)
     longer = [
         prompt + answer.ids + [5, 6, 7 + i]
         for i, (prompt, answer) in enumerate(zip(prompts, first, strict=True))
     ]
-    assert_same(answers(stream, longer, wait), tiny.generate(longer, TOKENS, 0.0))
+    assert_same(ask(stream, longer, wait), tiny.generate(longer, TOKENS, 0.0))
 
 
 def test_a_seed_samples_the_same_in_any_company(tiny, prompts):
     seeds = [request_seed(0, episode, turn=0) for episode in range(len(prompts))]
-    together = answers(tiny.stream(Sampling(TOKENS)), prompts, seeds=seeds)
-    backwards = answers(tiny.stream(Sampling(TOKENS)), prompts[::-1], 2, seeds[::-1])
+    together = ask(tiny.stream(Sampling(TOKENS)), prompts, seeds=seeds)
+    backwards = ask(tiny.stream(Sampling(TOKENS)), prompts[::-1], 2, seeds[::-1])
     assert_same(together, backwards[::-1])
     for prompt, seed, answer in zip(prompts, seeds, together, strict=True):
-        assert_same(answers(tiny.stream(Sampling(TOKENS)), [prompt], seeds=[seed]), [answer])
+        assert_same(ask(tiny.stream(Sampling(TOKENS)), [prompt], seeds=[seed]), [answer])
 
 
 def test_a_group_is_sampled_with_different_seeds(tiny, prompts):
     group = [prompts[0]] * 8
     seeds = [request_seed(0, episode, turn=0) for episode in range(8)]
-    sampled = answers(tiny.stream(Sampling(TOKENS)), group, seeds=seeds)
+    sampled = ask(tiny.stream(Sampling(TOKENS)), group, seeds=seeds)
     assert len({tuple(answer.ids) for answer in sampled}) == 8
 
 
@@ -113,7 +95,7 @@ def test_tokens_are_sampled_as_often_as_they_are_likely(tiny, prompts):
     stream = tiny.stream(Sampling(1, 1.0, kept))
     sampled = []
     for first in range(0, n, batch):
-        sampled += answers(stream, [prompts[0]] * batch, seeds=range(first, first + batch))
+        sampled += ask(stream, [prompts[0]] * batch, seeds=range(first, first + batch))
     tokens = [answer.ids[0] for answer in sampled]
     shares = {answer.ids[0]: torch.tensor(answer.logprobs[0]).exp().item() for answer in sampled}
     assert len(shares) == kept
@@ -128,7 +110,7 @@ def test_an_answer_ends_with_the_end_of_the_turn(tiny, prompts):
     whole = tiny.generate(prompts[:1], TOKENS, 0.0)[0]
     end = whole.ids[3]
     short = TransformersGenerator(tiny.model, tiny_tokenizer(end))
-    [answer] = answers(short.stream(Sampling(TOKENS, 0.0)), prompts[:1])
+    [answer] = ask(short.stream(Sampling(TOKENS, 0.0)), prompts[:1])
     assert answer.ids == whole.ids[: whole.ids.index(end) + 1]
     assert len(answer.logprobs) == len(answer.ids)
 
@@ -147,7 +129,7 @@ def test_what_a_stream_computes_with_the_model_leaves_it_as_it_was(tiny, prompts
     model = tiny.model
     before = model(torch.tensor([prompts[0]])).logits
     model.train()
-    answers(tiny.stream(Sampling(TOKENS)), prompts)
+    ask(tiny.stream(Sampling(TOKENS)), prompts)
     assert model.training
     model.eval()
     assert model.config._attn_implementation == "sdpa"
@@ -163,7 +145,7 @@ def test_adapters_answer_in_a_stream_too(policy, prompts):
     model = get_peft_model(tiny_llama(policy.tokenizer), lora).eval()
     adapted = TransformersGenerator(model, policy.tokenizer)
     expected = adapted.generate(prompts, TOKENS, 0.0)
-    assert_same(answers(adapted.stream(Sampling(TOKENS, 0.0)), prompts), expected)
+    assert_same(ask(adapted.stream(Sampling(TOKENS, 0.0)), prompts), expected)
     with model.disable_adapter():
         plain = adapted.generate(prompts, TOKENS, 0.0)
     assert [answer.ids for answer in plain] != [answer.ids for answer in expected]
@@ -176,7 +158,7 @@ def test_a_closed_stream_has_forgotten_what_was_asked(tiny, prompts):
     stream.step()
     stream.close()
     assert stream.step() == []
-    assert_same(answers(stream, prompts[:2]), tiny.generate(prompts[:2], TOKENS, 0.0))
+    assert_same(ask(stream, prompts[:2]), tiny.generate(prompts[:2], TOKENS, 0.0))
 
 
 def test_a_policy_with_other_layers_than_attention_has_no_stream(policy):

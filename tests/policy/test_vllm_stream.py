@@ -1,19 +1,17 @@
 """Answers one by one with a vLLM engine, in a process of its own: vLLM keeps its memory."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
+from in_python import run_script
 
 from helpers.policy.vllm_stream import interrupts_held
 from helpers.settings.machine import vllm_problem
-from helpers.settings.paths import ROOT
 
 SCRIPT = """
 import json, signal, sys
+from asking import ask
 from helpers.policy.loading import load_policy
 from helpers.policy.streams import Request, Sampling
 from helpers.policy.vllm_engine import start_vllm
@@ -26,15 +24,9 @@ prompts = [shared + policy.tokenizer(f"{n} times {n}:")["input_ids"] for n in ra
 
 def answers(sampling, prompts, wait=0):
     assert generator.llm.reset_prefix_cache()  # as after each update of the weights
-    requests = [Request(prompt, 100 + lane, lane) for lane, prompt in enumerate(prompts)]
-    stream, answered = generator.stream(sampling), {}
-    for request in requests:
-        stream.add(request)
-        for _ in range(wait):
-            answered.update(stream.step())
-    while len(answered) < len(requests):
-        answered.update(stream.step())
-    return [(answered[request].ids, answered[request].logprobs) for request in requests]
+    seeds = range(100, 100 + len(prompts))
+    found = ask(generator.stream(sampling), prompts, wait, seeds)
+    return [(completion.ids, completion.logprobs) for completion in found]
 
 def cached():
     engine = generator.llm.llm_engine
@@ -89,15 +81,7 @@ open(sys.argv[1], "w").write(json.dumps(found))
 def found(tmp_path_factory):
     """What the script has found."""
     path = tmp_path_factory.mktemp("vllm") / "found.json"
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path)],
-        cwd=ROOT,
-        env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
-        text=True,
-        capture_output=True,
-        timeout=500,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_script(SCRIPT, path, timeout=500)
     return json.loads(path.read_text())
 
 
