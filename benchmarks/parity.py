@@ -1,84 +1,49 @@
 """Whether an episode here is an episode of stock BrowserGym: every task, three seeds, after the
-reset and after two actions.
+reset and after two actions; and as many episodes by chance as one likes (`--draw`).
 
-Compared are goal, accessibility tree, bids, clickable flags, focus, error text, reward, raw reward
-and done. Before each episode another one of the same task is played in the same session, so that
-whatever it leaves behind would show.
+Compared is all that an observation holds (`benchmarks.fields`): goal, accessibility tree, HTML,
+bids, clickable flags, focus, error text, reward, raw reward, done, the box and the visibility of
+every element, set of marks, picture. Stock was recorded twice: where it differs with itself a
+difference is counted apart. Of two pictures each pixel that can be told apart counts, but for a
+caret, which blinks. Before each recorded episode another one of the same task is played in the
+same session, so that whatever it leaves behind would show.
 """
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from benchmarks.comparison import FIELDS, Row, compare_all, play, with_each, without_port
-from benchmarks.recorded_episodes import (
-    GOLDEN,
-    SEEDS,
-    Recorded,
-    read_golden,
-    write_golden,
-)
+from benchmarks import drawn_episodes
+from benchmarks.comparison import Row, compare_all
+from benchmarks.fields import FIELDS
+from benchmarks.recorded_episodes import SEEDS, Recorded, read_golden
 from benchmarks.recording import Record, record
 from benchmarks.reuse import audit
-from benchmarks.stock_processes import Plan, play_in_stock
+from benchmarks.stock_record import record_stock
 from helpers.browser import list_tasks
 from helpers.browser.options import IN_PLACE, PageRules
 from helpers.command_line import run
 from helpers.episodes.tasks import read_tasks
 from helpers.settings.paths import ROOT
 
-# What cannot be equal, and why. Their own rule is determinism (tests/browser/test_parity.py).
+# What cannot be equal, and why (tests/browser/test_not_covered.py shows it, in stock and here).
+# Their own rule is determinism (tests/browser/test_parity.py).
 NOT_COVERED: dict[str, str] = {
-    "social-media": "an icon changes its picture under the mouse: a click lands once that is "
-    "loaded: here, not in stock",
-    "login-user-popup": "a field is disabled by its own focus: whether the next key finds it there "
-    "is a race, in stock too",
-    "stock-market": "the price follows the wall clock; here the page's clock, which moves 600 ms "
-    "per action",
-    "terminal": "shows the date of today",
+    "social-media": "an icon is another picture under the mouse, which stock fetches at that "
+    "moment; it has no size meanwhile, so the first click on each kind of icon is lost there; here "
+    "it lands, for the pictures are fetched when the page loads",
+    "stock-market": "the price follows the wall clock (a timer of 100 ms), so stock differs with "
+    "itself at each look; here it follows the page's clock, which moves 600 ms per action",
+    "terminal": "the cursor blinks by the wall clock (a timer of 800 ms), so stock differs with "
+    "itself in tree, boxes and pictures; here it blinks by the page's clock",
 }
 
 
 LEAK_ROUNDS = (0, 1, 2)  # of hostile episodes, when tasks are chosen
-
-
-# ---- the record ----
-
-
-def record_stock(tasks: Sequence[str]) -> None:
-    """Draw the actions here, play them in stock in as many processes as there are cores, and write
-    what stock shows; what the record has of other tasks stays."""
-    covered = [task for task in tasks if task not in NOT_COVERED]
-    drawn = with_each(covered, lambda env, task: [play(env, task, seed)[1] for seed in SEEDS])
-    cores = os.cpu_count() or 1
-    plans: list[Plan] = [[] for _ in range(cores)]
-    for i, task in enumerate(covered):
-        for seed, actions in zip(SEEDS, drawn[task], strict=True):
-            plans[i % cores].append([task, seed, actions])
-    episodes: list[Recorded] = []
-    if GOLDEN.exists():
-        episodes = [e for e in read_golden() if e["task"] not in tasks]
-    played, _ = play_in_stock(plans)
-    for plan, answers in zip(plans, played, strict=True):
-        for (task, seed, actions), stock in zip(plan, answers, strict=True):
-            if stock:
-                shown = [kept_of(seen) for seen in stock]
-                episodes.append({"task": task, "seed": seed, "actions": actions, "stock": shown})
-            else:
-                print(f"stock BrowserGym cannot play {task}, seed {seed}: {actions}")
-    write_golden(episodes)
-
-
-def kept_of(seen: dict[str, Any]) -> dict[str, Any]:
-    """What the record keeps of one observation."""
-    kept = {name: seen[name] for name in (*FIELDS, "url", "left")}
-    kept["axtree_txt"] = without_port(seen["axtree_txt"])
-    return kept
 
 
 # ---- which tasks may use a page again ----
@@ -141,18 +106,62 @@ def show(results: dict[str, list[Row]]) -> int:
     unequal = [(task, row) for task, row in rows if row.fields]
     for task, row in unequal:
         after = ["the reset", *row.episode["actions"]][row.step]
-        print(f"{task}, seed {row.episode['seed']}, after {after}: {', '.join(row.fields)}")
-    fields = Counter(name for _, row in unequal for name in row.fields)
-    print("differing fields:", dict(fields) or "none")
+        print(f"{task}, seed {row.episode['seed']}, after {after}:")
+        for name, how in row.fields.items():
+            print(f"  {name}: {how}")
+    print("differing fields:", fields_of(results, "fields") or "none")
+    print("stock with itself:", fields_of(results, "noise") or "none")
     equal = len(rows) - len(unequal)
     print(f"{len(results)} tasks, {len(SEEDS)} seeds, {len(rows)} observations, {equal} equal")
     return equal
 
 
+def fields_of(results: dict[str, list[Row]], whose: str) -> dict[str, int]:
+    """In how many observations each field differs: "fields" from stock's, "noise" where stock is
+    another in its second recording."""
+    found = [getattr(row, whose) for rows in results.values() for row in rows]
+    return dict(Counter(name for each in found for name in each).most_common())
+
+
+def compare_recorded(rules: PageRules, record_it: bool) -> int:
+    """Play the recorded episodes here and say what differs."""
+    golden = read_golden()
+    results = compare_all(golden, everything=True, rules=rules)
+    observations = sum(len(rows) for rows in results.values())
+    equal = show(results)
+    if record_it:
+        unsteady = Counter(
+            name for each in golden for seen in each["stock"] for name in seen.get("again", {})
+        )
+        counts = {
+            "tasks": len(results),
+            "seeds": len(SEEDS),
+            "observations": observations,
+            "equal": equal,
+            "fields": FIELDS,
+            "fields_that_differ": fields_of(results, "fields"),
+            "fields_in_which_stock_differs_with_itself": dict(unsteady.most_common()),
+            "not_covered": NOT_COVERED,
+        }
+        record("parity", counts)
+    return int(equal < observations)
+
+
+def compare_drawn(count: int, seed: int, again: bool, record_it: bool) -> int:
+    """Draw episodes, play them in stock and here, and say what differs."""
+    episodes = drawn_episodes.run(count, seed, again)
+    drawn_episodes.show(episodes)
+    if record_it:
+        counts = drawn_episodes.counts(episodes)
+        record("parity", {"seed": seed} | counts, "drawn.json", f"--draw {count} --seed {seed}")
+        drawn_episodes.keep_some(episodes)
+    return int(any(episode.get("ours") for episode in episodes))
+
+
 def main(
     record_it: Record = False,
     stock: Annotated[
-        bool, typer.Option("--stock", help="play the episodes in stock first (25 min on 2 cores)")
+        bool, typer.Option("--stock", help="play the episodes in stock first, twice (20 min)")
     ] = False,
     control: Annotated[
         bool, typer.Option("--control", help="without the settling rule: there must be differences")
@@ -161,35 +170,38 @@ def main(
         bool, typer.Option("--choose", help="with every page used again (5 min on 2 cores)")
     ] = False,
     tasks: Annotated[str, typer.Option(help="with --stock: only these, separated by commas")] = "",
+    draw: Annotated[
+        int, typer.Option(help="draw so many episodes, play them in stock and here")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="of the draw")] = 0,
+    again: Annotated[
+        bool, typer.Option("--again", help="with --draw: play those that stock has played again")
+    ] = False,
 ) -> int:
     """Whether an episode here is an episode of stock BrowserGym.
 
     \b
     python -m benchmarks.parity              play the recorded episodes here, print what differs
-                                             (1 min on 2 cores)
+                                             (2 min on 2 cores)
     python -m benchmarks.parity --record     the counts are written to recordings/parity/ too
     python -m benchmarks.parity --stock      make recordings/parity/stock.jsonl.gz first
     python -m benchmarks.parity --choose     write helpers/browser/in_place.json
+    python -m benchmarks.parity --draw 100   episodes by chance, in stock and here (5 min); it can
+                                             be stopped and goes on where it was
     """
     if stock:
-        record_stock(read_tasks(tasks) if tasks else list_tasks())
+        record_stock(read_tasks(tasks) if tasks else recorded_tasks())
     if choose_tasks:
         choose()
         return 0
-    rules = PageRules(settle_ms=0) if control else PageRules()
-    results = compare_all(read_golden(), rules=rules)
-    observations = sum(len(rows) for rows in results.values())
-    equal = show(results)
-    if record_it:
-        counts = {
-            "tasks": len(results),
-            "seeds": len(SEEDS),
-            "observations": observations,
-            "equal": equal,
-            "not_covered": NOT_COVERED,
-        }
-        record("parity", counts)
-    return int(equal < observations)
+    if draw:
+        return compare_drawn(draw, seed, again, record_it)
+    return compare_recorded(PageRules(settle_ms=0) if control else PageRules(), record_it)
+
+
+def recorded_tasks() -> list[str]:
+    """The tasks that the record covers."""
+    return [task for task in list_tasks() if task not in NOT_COVERED]
 
 
 if __name__ == "__main__":

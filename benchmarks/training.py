@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 PARTS = ("environment", "prefill", "decode", "logprobs", "forward", "backward", "sync", "other")
 GROUPS, GROUP_SIZE = 4, 4
-NEVER = 1_000  # updates between two checkpoints
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,9 @@ VARIANTS = {
     "as in the course": Variant(),
     "each prompt computed per rollout": Variant(share_prompts=False),
     "transformers generates": Variant({"COURSE_GENERATOR": "transformers"}),
-    "bf16 weights": Variant({"COURSE_DTYPE": "bfloat16", "COURSE_VLLM_DTYPE": "bfloat16"}),
+    # The weights are fp32 in all of them (`helpers.learning.precision`).
+    "vLLM samples in bf16": Variant({"COURSE_VLLM_DTYPE": "bfloat16"}),
+    "all computes in bf16": Variant({"COURSE_DTYPE": "bfloat16", "COURSE_VLLM_DTYPE": "bfloat16"}),
     "LoRA": Variant(lora=True),
 }
 
@@ -148,6 +149,8 @@ def time_updates(trainer: BrowserGRPOTrainer) -> list[Update]:
 def run_variant(name: str, updates: int, groups: int = GROUPS) -> dict[str, Any]:
     """Mean seconds per update and part, in this process."""
     # Here, because the process that starts the variants needs neither torch nor TRL.
+    from transformers.trainer_utils import SaveStrategy
+
     from helpers.learning.run import build_trainer
     from helpers.policy.loading import load_policy
 
@@ -156,11 +159,11 @@ def run_variant(name: str, updates: int, groups: int = GROUPS) -> dict[str, Any]
         get_profile(scale="demo"),
         groups=groups,
         group_size=GROUP_SIZE,
+        accumulate=1,  # a step of the trainer is an update
         updates=updates + 1,
-        save_every=NEVER,
         clients=GROUP_SIZE * groups,
     )
-    policy = load_policy(profile.policy, profile.dtype, profile.device)
+    policy = load_policy(profile.policy, "float32", profile.device)
     with (
         start_browser_server(workers=profile.workers) as server,
         tempfile.TemporaryDirectory() as folder,
@@ -168,6 +171,7 @@ def run_variant(name: str, updates: int, groups: int = GROUPS) -> dict[str, Any]
         clients = server.clients(profile.clients)
         trainer = build_trainer(profile, policy, clients, folder, variant.lora, progress=False)
         trainer.share_prompts = variant.share_prompts
+        trainer.args.save_strategy = SaveStrategy.NO  # it would save within the last update
         timed = time_updates(trainer)
         rows = trainer.recorder.rows
     whole, parts = mean_seconds(timed)
@@ -244,7 +248,7 @@ def main(
     """Where the seconds of one GRPO update go, and what each shortcut is worth.
 
     \b
-    python -m benchmarks.training             a table (about 15 min on 2 cores)
+    python -m benchmarks.training             a table (about 17 min on 2 cores)
     python -m benchmarks.training --record    written to recordings/training/result.json too
     """
     if variant:

@@ -13,7 +13,8 @@ kernel:
     client --WebSocket--> OpenEnv server (FastAPI, loopback) --pipe--> workers, one Chromium each
 
 client.py asks through connection.py and wire.py. launcher.py starts server.py, whose pool.py starts
-worker.py, in which kept_chromium.py holds the browser and session.py plays the episodes.
+worker.py, in which kept_chromium.py holds the browser and session.py plays the episodes. What
+clients that others wrote are told stands in dialects.py.
 """
 
 import importlib

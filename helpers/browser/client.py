@@ -23,7 +23,7 @@ from helpers.browser.models import (
     BrowserServerError,
 )
 from helpers.browser.open_files import is_out_of_files, limit
-from helpers.browser.wire import RefusedRequest, Result, Wire
+from helpers.browser.wire import RefusedRequest, Result, Wire, without_password
 from helpers.settings.errors import first_line
 
 MESSAGE_SECONDS = 120.0  # that one answer may take: a first reset may wait for a place
@@ -87,7 +87,7 @@ class BrowserClient(ClosedAtExit):
     def __init__(
         self,
         reopen: Callable[[], Connection],
-        screenshot: bool = False,
+        screenshot: bool | str = False,
         release: Callable[[], object] | None = None,
     ) -> None:
         """``reopen`` connects, now and after a connection was lost; with ``screenshot`` every
@@ -108,14 +108,19 @@ class BrowserClient(ClosedAtExit):
         self._connection: Connection | None = reopen()  # while no call runs
 
     def reset(
-        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+        self,
+        task: str = "click-button",
+        seed: int = 0,
+        screenshot: bool | str | None = None,
+        details: bool = False,
     ) -> BrowserObservation:
         """Start an episode; the same task and seed give the same page. ``screenshot``: with a
-        picture (None: as the client was made). A call that another thread makes meanwhile on this
-        client fails. BrowserServerError where there is no such task, no free session or no
-        server."""
+        picture of 498 x 321 pixels, as stock BrowserGym shows the page, "small" for one of 332 x
+        214 (None: as the client was made). ``details``: with all else that stock tells. A call
+        that another thread makes meanwhile on this client fails. BrowserServerError where there is
+        no such task, no free session or no server."""
         picture = self._screenshot if screenshot is None else screenshot
-        request = {"seed": seed, "task_name": task, "screenshot": bool(picture)}
+        request = {"seed": seed, "task_name": task, "screenshot": picture, "details": details}
         result = self._begin_episode(lambda wire: wire.reset(**request))
         self._task = task
         self._seed = seed
@@ -123,18 +128,22 @@ class BrowserClient(ClosedAtExit):
         return self._observation(result)
 
     def step(
-        self, action: str, screenshot: bool | None = None, observe: bool = True
+        self,
+        action: str,
+        screenshot: bool | str | None = None,
+        observe: bool = True,
+        details: bool = False,
     ) -> BrowserObservation:
         """Take one action, such as ``click('13')``. What is no action is not executed: the
         observation is the last one, with the reason in ``error``. Without ``observe`` the page is
-        not read again: for a last turn, of which only the outcome counts. BrowserServerError where
-        no episode is running, or another thread's call is."""
+        not read again: for a last turn, of which only the outcome counts. ``screenshot`` and
+        ``details`` as in `reset`. BrowserServerError where no episode is running, or another
+        thread's call is."""
         picture = self._screenshot if screenshot is None else screenshot
         # What the wire takes; a longer text, or one that is not UTF-8, is no action in any case.
         text = action.encode(errors="replace").decode()[:MAX_ACTION]
-        request = BrowserAction(
-            action_str=text, metadata={"screenshot": picture, "observe": observe}
-        )
+        wanted = {"screenshot": picture, "observe": observe, "details": details}
+        request = BrowserAction(action_str=text, metadata=wanted)
         result = self._ask(lambda wire: wire.step(request), begins=False)
         self._step += 1
         return self._observation(result)
@@ -284,7 +293,7 @@ def _said_by_server(error: RefusedRequest) -> str:
 def connect(
     url: str | None = None,
     image: str | None = None,
-    screenshot: bool = False,
+    screenshot: bool | str = False,
     token: str | None = None,
 ) -> BrowserClient:
     """A client of a server that runs elsewhere: ``url`` of any OpenEnv BrowserGym server (ours,
@@ -314,7 +323,7 @@ def open_connection(url: str, token: str | None) -> Connection:
         connection = Connection(wire)
         connection.open()
     except Exception as error:
-        raise BrowserServerError(_why_no_connection(url, error)) from error
+        raise BrowserServerError(without_password(_why_no_connection(url, error))) from error
     except BaseException:  # an interrupt
         if connection is not None:
             connection.give_up()

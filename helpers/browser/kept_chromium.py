@@ -3,16 +3,16 @@
 import asyncio
 
 from browsergym.core.constants import BROWSERGYM_ID_ATTRIBUTE
-from playwright.sync_api import Browser, BrowserContext, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from helpers.browser import private
 from helpers.browser.chromium import find_chromium, task_flags
 from helpers.browser.clipboard import SharedClipboard
 from helpers.browser.options import PageRules
 from helpers.browser.sandbox import launch_sandboxed
+from helpers.browser.viewport import SETUP
 
 ORIGIN = "http://miniwob.localhost"  # a name, no port: the same address and text in every run
-VIEWPORT: ViewportSize = {"width": 332, "height": 214}  # as the tasks ask for
 DEFAULT_TIMEOUT_MS = 5_000  # MiniWoB's own, for what has no time limit of its own
 
 
@@ -62,7 +62,7 @@ class KeptChromium:
                 self.browser = self._launch()
         finally:
             self._starting.release()
-        context = self.browser.new_context(viewport=VIEWPORT, accept_downloads=False)
+        context = self.browser.new_context(viewport=SETUP, accept_downloads=False)
         context.set_default_timeout(DEFAULT_TIMEOUT_MS)
         context.add_init_script(self._page_script)
         return context

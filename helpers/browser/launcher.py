@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from typing_extensions import override
 
@@ -104,6 +105,12 @@ class BrowserServer(ClosedAtExit):
                 _end(process, self._directory)
                 self._start()
         return open_connection(self.url, self.token)
+
+    @property
+    def url_with_token(self) -> str:
+        """The address for a client that takes nothing else, such as upstream's: with the token in
+        it, which the client sends as a header (`helpers.browser.middleware.TokenGuard`)."""
+        return self.url.replace("://", f"://browser:{quote(self.token, safe='')}@", 1)
 
     def client(self, screenshot: bool = False) -> BrowserClient:
         """A new session; with ``screenshot`` every observation has a picture unless the call says

@@ -4,16 +4,18 @@ request they answer, and a sentence for what cannot be done without a session.
 These are ASGI applications around another, see https://asgi.readthedocs.io.
 """
 
+import base64
 import hmac
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from helpers.browser.wire import ECHO_HEADER
+from helpers.browser.wire import ECHO_HEADER, REFUSED_HEADER
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -21,28 +23,76 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+POLICY_VIOLATION = 1008  # as RFC 6455 numbers the reasons for which a WebSocket is closed
+NO_TOKEN = "This browser server wants its token"
+NO_SUCH_TOKEN = "This browser server knows no such token"
+FROM_A_PAGE = "This browser server serves no web page: send no Origin header."
+
 
 class TokenGuard:
     """Lets in who knows the token, and no web page: a page that is open in some browser of this
-    machine reaches loopback too, and its Origin header says so."""
+    machine reaches loopback too, and its Origin header says so.
+
+    The token comes in the header Authorization: as ``Bearer TOKEN``, or as the password of HTTP's
+    Basic. The latter is for clients that take an address and nothing else, such as upstream's in
+    TRL's examples: of http://any-name:TOKEN@host:port they make that very header, so the token goes
+    where a Bearer's goes. In the path or in the query of an address it is not looked for: both
+    stand in a request's first line, which servers and proxies on the way write down."""
 
     def __init__(self, app: App, token: str) -> None:
         self._app = app
-        self._secret = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection, as ASGI asks."""
         headers = dict(scope.get("headers", ()))
-        known = hmac.compare_digest(headers.get(b"authorization", b""), self._secret)
-        if scope["type"] == "lifespan" or (known and b"origin" not in headers):
+        given = _token_in(headers.get(b"authorization", b""))
+        known = bool(given) and hmac.compare_digest(given, self._token)
+        from_a_page = b"origin" in headers
+        if scope["type"] == "lifespan" or (known and not from_a_page):
             await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
+        elif scope["type"] == "http":
+            sentence = FROM_A_PAGE if from_a_page else _why_no_token(given)
+            await PlainTextResponse(f"{sentence}\n", 403)(scope, receive, send)
+        elif from_a_page:
             await receive()
-            # Before it is accepted, which the client sees as HTTP 403.
-            await send({"type": "websocket.close", "code": 1008})
+            # Before it is accepted, which the page sees as HTTP 403.
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
         else:
-            refusal = "This browser server wants its token, and no Origin header.\n"
-            await PlainTextResponse(refusal, 403)(scope, receive, send)
+            await receive()
+            await _say_and_close(_why_no_token(given), send)
+
+
+def _token_in(authorization: bytes) -> bytes:
+    """The token that the header Authorization holds, empty where it holds none."""
+    scheme, _, value = authorization.partition(b" ")
+    if scheme.lower() == b"bearer":
+        return value.strip()
+    if scheme.lower() == b"basic":
+        with suppress(ValueError):  # not Base64
+            return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
+    return b""
+
+
+def _why_no_token(given: bytes) -> str:
+    """The sentence for a token that is none, or another's."""
+    return (
+        f"{NO_SUCH_TOKEN if given else NO_TOKEN}: give its address as"
+        " http://any-name:TOKEN@host:port (whoever started it has that as server.url_with_token),"
+        " or send the header Authorization: Bearer TOKEN."
+    )
+
+
+async def _say_and_close(sentence: str, send: Send) -> None:
+    """Refuse a WebSocket in words. What is refused before it is accepted reads "HTTP 403" in
+    upstream's client, whatever the answer holds; an error in OpenEnv's own form it shows whole. To
+    a client of ours a header says the same at once."""
+    refused = (REFUSED_HEADER.lower().encode(), b"token")
+    await send({"type": "websocket.accept", "headers": [refused]})
+    error = {"type": "error", "data": {"message": sentence, "code": "TOKEN_WANTED"}}
+    await send({"type": "websocket.send", "text": json.dumps(error)})
+    reason = sentence.partition(":")[0]
+    await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
 
 
 class RequestIds:

@@ -42,14 +42,15 @@ def no_such_task(name: str, also: Iterable[str] = ()) -> str:
 
 class BrowserAction(Action):
     """One action. ``action_str`` as upstream has it; ``metadata["screenshot"]`` asks for a picture
-    with this step, ``metadata["observe"]`` = False for the outcome alone."""
+    with this step (see `BrowserClient.reset`), ``metadata["details"]`` for all else that stock
+    tells, ``metadata["observe"]`` = False for the outcome alone."""
 
     action_str: str = Field(max_length=MAX_ACTION)
 
 
 class Element(BaseModel):
-    """One element of the page. ``box`` is (x, y, width, height) in pixels of the screenshot, None
-    where it is not drawn."""
+    """One element of the page. ``box`` is (x, y, width, height) in pixels of the screenshot (of
+    stock's size, 1.5 for one of the page's), None where it is not drawn."""
 
     bid: str
     role: str = ""
@@ -65,9 +66,12 @@ class BrowserObservation(Observation):
 
     ``reward`` is strict: 1.0 where the episode is done and ``raw_reward`` >= 1, else 0.0, and None
     where the infrastructure failed. ``raw_reward`` is the page's own record without time penalty
-    (None: the server cannot tell). ``ended`` is "" or says why the episode is over. ``step`` is 0
+    (None: the server cannot tell). ``stock_reward`` is what stock BrowserGym pays: 1.0 where
+    ``raw_reward`` > 0, but nothing once a link to "#" was clicked, which it takes for leaving the
+    page (None: as ``raw_reward``). ``ended`` is "" or says why the episode is over. ``step`` is 0
     after reset. ``screenshot`` is PNG bytes here and base64 on the wire (upstream's nested lists of
-    integers come with ``reset(screenshot="pixels")``)."""
+    integers come with ``reset(screenshot="pixels")``). ``details``: where asked for, the other keys
+    of stock's observation (helpers/browser/details.py); ``pruned_html`` comes with them."""
 
     goal: str = ""
     url: str = ""
@@ -80,11 +84,13 @@ class BrowserObservation(Observation):
     last_action_error: bool = False
     screenshot: bytes | None = None
     raw_reward: float | None = None
+    stock_reward: float | None = None
     ended: Literal["", "solved", "failed", "time_limit", "left_page", "infrastructure_error"] = ""
     infrastructure_error: str = ""
     task: str = ""
     seed: int | None = None
     step: int = 0
+    details: dict[str, Any] = {}
     pixels: bool = Field(default=False, exclude=True)
 
     @field_validator("screenshot", mode="before")
@@ -112,8 +118,8 @@ class BrowserObservation(Observation):
         return base64.b64encode(value).decode()
 
     def image(self) -> "Image":
-        """The screenshot as a `PIL.Image` in RGB, 332 x 214. ValueError where none was asked
-        for."""
+        """The screenshot as a `PIL.Image` in RGB: 498 x 321, a small one 332 x 214. ValueError
+        where none was asked for."""
         from PIL import Image
 
         if self.screenshot is None:
@@ -127,13 +133,13 @@ class Client(Protocol):
     """One session in which episodes are played, as `BrowserClient` offers it."""
 
     def reset(
-        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+        self, task: str = "click-button", seed: int = 0, screenshot: bool | str | None = None
     ) -> BrowserObservation:
         """Start an episode; the same task and seed give the same page."""
         ...
 
     def step(
-        self, action: str, screenshot: bool | None = None, observe: bool = True
+        self, action: str, screenshot: bool | str | None = None, observe: bool = True
     ) -> BrowserObservation:
         """Take one action, such as ``click('13')``."""
         ...

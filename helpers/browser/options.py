@@ -41,6 +41,32 @@ class PageRules:
         return cls(**json.loads(text))
 
 
+SCALE = 1.5  # pixels of stock's pictures, and of boxes, for one of the page's
+SMALL = (332, 214)  # pixels of a small picture
+PICTURES = {"": 0.0, "stock": SCALE, "small": 1.0}
+"""The kinds of picture, and how many pixels each has for one of the page's: none; 498 x 321, as
+stock BrowserGym takes them; 332 x 214, with which a policy reads less than half as much."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """What a request wants to be told, beside what an action has earned."""
+
+    page: bool = True  # whether the page is read again
+    picture: str = ""  # one of PICTURES
+    details: bool = False  # all else that stock BrowserGym tells of a page
+
+    @property
+    def scale(self) -> float:
+        """Pixels of the picture for one of the page's."""
+        return PICTURES[self.picture]
+
+    @property
+    def extras(self) -> bool:
+        """Whether more is wanted than the text of the page."""
+        return bool(self.picture) or self.details
+
+
 @dataclass(frozen=True)
 class ServerOptions:
     """The arguments of a server's command line, in their order. Its token comes in the environment,

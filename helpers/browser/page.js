@@ -67,7 +67,7 @@
   const turn = () => new Promise(done => { wake = done; channel.port2.postMessage(0); });  // lets all promises settle
 
   // Let `ms` of the page's time pass: run what is due, in order. At most 3,000 callbacks, so that it always ends.
-  const advance = async (ms, frames) => {
+  const passTime = async ms => {
     const end = now + ms;
     for (let left = 3000; left > 0; left--) {
       let next = null;
@@ -81,19 +81,53 @@
       await turn();
     }
     now = end;
-    // What is not drawn any more, or disabled, loses the focus, but only when the next frame has been drawn. The wheel, too, moves
-    // the page only with the frames.
-    const element = document.activeElement, frame = () => new Promise(real.requestAnimationFrame);
-    if (element && element !== document.body && (!element.getClientRects().length || element.disabled)) frames += 2;
-    for (; frames > 0; frames--) await Promise.race([frame(), new Promise(done => real.setTimeout(done, 100))]);
+  };
+  const atMost = (ms, promise) => Promise.race([promise, new Promise(done => real.setTimeout(done, ms))]);
+  const drawFrames = async frames => {
+    for (; frames > 0; frames--) await atMost(100, new Promise(real.requestAnimationFrame));
+  };
+  // What comes to lie under a mouse that rests is hovered, but only when the next frame has been drawn.
+  let mouse = null;  // where the episode has moved it
+  window.addEventListener("pointermove", event => {
+    if (event.isTrusted) mouse = {x: event.clientX, y: event.clientY};
+  }, {capture: true, passive: true});
+  const hoverIsDue = () => {
+    const under = mouse && document.elementFromPoint(mouse.x, mouse.y);
+    return under && (!under.matches(":hover") || under.querySelector(":hover"));
+  };
+  // What is not drawn any more, or disabled, loses the focus, but only then, too.
+  const blurIsDue = () => {
+    const element = document.activeElement;
+    return element && element !== document.body && (!element.getClientRects().length || element.disabled);
+  };
+  const pictures = () => [...document.images].filter(image => !image.complete).map(image => new Promise(done => {
+    for (const type of ["load", "error"]) image.addEventListener(type, done, {once: true});
+  }));
+  // `passTime`, and what else happens meanwhile in a page that is drawn all the time. `frames`: that the wheel needs, which moves
+  // the page only with them.
+  const advance = async (ms, frames) => {
+    await drawFrames(hoverIsDue() ? 2 : 0);
+    await passTime(ms);
+    const loading = pictures();
+    if (loading.length) await atMost(500, Promise.all(loading));
+    await drawFrames(frames + (hoverIsDue() || blurIsDue() ? 2 : 0));
+  };
+
+  // Until no frame is on its way that would draw what the mouse hovers.
+  const comeToRest = async () => {
+    if (!mouse) return;
+    await drawFrames(2);
+    await new Promise(done => real.setTimeout(done, 100));
   };
 
   const mark = (/*MARK*/);
+  const markWithVisibility = (/*MARK_WITH_VISIBILITY*/);
   const unmark = (/*UNMARK*/);
   const focused = root => {
     const element = root.activeElement;
     return element && element.shadowRoot ? focused(element.shadowRoot) : element;
   };
+  const focusedBid = () => { const e = focused(document); return e && e.getAttribute("bid") || ""; };
   // Whether a click is bound to be refused, so that nobody needs to wait half a second for it: the element is not drawn, or another
   // one lies over its middle, however it is scrolled into view (the ways are Playwright's). The page's clock stands still, so it
   // will stay like that. Then the page is left as Playwright's last try leaves it, else as it was.
@@ -131,8 +165,6 @@
     const unwanted = click && (!click.hit || click.onlyTried) || dragFails && event.type === "click";
     if (unwanted && event.isTrusted) { event.preventDefault(); event.stopImmediatePropagation(); }
   };
-  let moved = false;  // whether the mouse has, since the episode began
-  window.addEventListener("pointermove", event => { moved = moved || event.isTrusted; }, {capture: true, passive: true});
   // Playwright's listeners are the window's, too, and must see everything; so what they let through is kept from the document.
   for (const type of ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"]) {
     window.addEventListener(type, judge, {capture: true});
@@ -176,7 +208,7 @@
   const restart = elements => () => {
     timers.clear();
     forgetClick();
-    moved = false;
+    mouse = null;
     forgetEdits();
     delete window.browsergym_elem_counter;
     for (const e of document.querySelectorAll("*")) {
@@ -212,10 +244,11 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
-    mouseHasMoved: () => moved, keep: restart(keep), copy: restart(copy),
-    // Marks every element and returns the focused one's bid ("" for none).
-    mark: () => { mark(["", "bid", "standard_html"]); const e = focused(document); return e && e.getAttribute("bid") || ""; },
+    advance, comeToRest, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
+    // Each marks every element and returns the focused one's bid ("" for none).
+    mark: () => { mark(["", "bid", "standard_html"]); return focusedBid(); },
+    markWithVisibility: async () => { await markWithVisibility(["", "bid", "standard_html"]); return focusedBid(); },
     unmark,
   })});
 })();

@@ -10,7 +10,7 @@ import inspect
 import pkgutil
 import re
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, TypeVar
@@ -167,30 +167,50 @@ def call_action(
     FunctionType(function.__code__, names, None, function.__defaults__)(*arguments)
 
 
-# What is taken out of frame_mark_elements.js: visibility ratios are not part of our observation,
-# and waiting for them costs two frames. The rest is verbatim.
-_CHANGES = (
-    ("async ([parent_bid, bid_attr_name,", "const mark = ([parent_bid, bid_attr_name,"),
+_ASYNC_MARK = "async ([parent_bid, bid_attr_name,"
+# What is taken out of frame_mark_elements.js where nobody asks for visibility ratios: waiting for
+# them costs two frames. The rest is verbatim.
+_WITHOUT_VISIBILITY = (
+    (_ASYNC_MARK, "const mark = ([parent_bid, bid_attr_name,"),
     ("elems_to_be_visited.add(elem);", ""),
     ("intersection_observer.observe(elem);", ""),
     ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", ""),
+)
+# Where they are asked for, the page's clock stands still, so the waiting goes by the real one.
+_WITH_VISIBILITY = (
+    (_ASYNC_MARK, "const mark = async ([parent_bid, bid_attr_name,"),
+    ("const start_time = Date.now();", "const start_time = real.dateNow();"),
+    ("const wait = setInterval(", "const wait = real.setInterval("),
+    ("clearInterval(wait);\n                resolve();", "real.clearInterval(wait); resolve();"),
+    ("clearInterval(wait);\n                reject();", "real.clearInterval(wait); reject();"),
+    ("Date.now() - start_time", "real.dateNow() - start_time"),
 )
 
 
 def page_script() -> str:
     """page.js with BrowserGym's own marking code in it. RuntimeError where that has changed."""
+    unmark = _browsergym_script("frame_unmark_elements.js")
+    unmark = unmark.replace("() => {", "const unmark = () => {", 1)
+    source = Path(__file__).with_name("page.js").read_text()
+    for place, changes in (
+        ("(/*MARK*/)", _WITHOUT_VISIBILITY),
+        ("(/*MARK_WITH_VISIBILITY*/)", _WITH_VISIBILITY),
+    ):
+        source = source.replace(place, f"(() => {{{_mark_script(changes)}\nreturn mark;}})()")
+    return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
+
+
+def _mark_script(changes: Sequence[tuple[str, str]]) -> str:
+    """BrowserGym's marking script with each first text replaced by the second, which has to be in
+    it once."""
     mark = _browsergym_script("frame_mark_elements.js")
-    for old, new in _CHANGES:
+    for old, new in changes:
         if mark.count(old) != 1:
             raise RuntimeError(
                 f"BrowserGym's frame_mark_elements.js has changed ({old[:40]!r}); install 0.14.3."
             )
         mark = mark.replace(old, new)
-    unmark = _browsergym_script("frame_unmark_elements.js")
-    unmark = unmark.replace("() => {", "const unmark = () => {", 1)
-    source = Path(__file__).with_name("page.js").read_text()
-    source = source.replace("(/*MARK*/)", f"(() => {{{mark}\nreturn mark;}})()")
-    return source.replace("(/*UNMARK*/)", f"(() => {{{unmark}\nreturn unmark;}})()")
+    return mark
 
 
 def _browsergym_script(name: str) -> str:

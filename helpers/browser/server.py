@@ -10,11 +10,13 @@ import socket
 import sys
 import traceback
 from typing import Any, NoReturn
+from uuid import uuid4
 
 import uvicorn
 from typing_extensions import override
 
 from helpers.browser.actions import MAX_ANSWER
+from helpers.browser.dialects import Dialect
 from helpers.browser.middleware import Refusal, RequestIds, TokenGuard, refuse_over_http
 from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks, no_such_task
 from helpers.browser.open_files import raise_limit, why_too_few
@@ -45,8 +47,8 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
     def __init__(self, pool: WorkerPool) -> None:
         super().__init__()
         self._pool = pool
-        self._picture = False  # whether observations come with one unless the step says otherwise
-        self._pixels = False  # whether it is sent as upstream's lists
+        self._dialect = Dialect()
+        self._episode_id = ""
         self._worker: Worker | None = None
         # Of the worker's process, which holds the page of the running episode.
         self._generation: int | None = None
@@ -58,19 +60,22 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
         seed: int | None = None,
         episode_id: str | None = None,
         task_name: str | None = None,
-        screenshot: bool | str = False,
+        screenshot: bool | str | None = None,
+        details: bool | None = None,
         **_: Any,
     ) -> BrowserObservation:
-        """Start an episode. ``screenshot``: True, or "pixels" for upstream's lists. Refusal
-        where there is no such task."""
+        """Start an episode. ``screenshot``: True, "small" or False. A reset that does not speak of
+        ``details`` is upstream's, and gets all that upstream's server would send, with a picture
+        unless ``screenshot`` is False (`helpers.browser.dialects` says why). Refusal where there is
+        no such task or no such picture."""
         task = _task_called(str(task_name or DEFAULT_TASK))
         if isinstance(seed, bool) or not isinstance(seed, int | None):
             raise Refusal(f"The seed must be a whole number, not {str(seed)[:40]!r}.")
         seed = random.randrange(2**31) if seed is None else seed % 2**32
+        self._dialect = Dialect.of_reset(screenshot, details)
         self._last = None
         self._generation = None
-        self._picture = bool(screenshot)
-        self._pixels = screenshot == "pixels"
+        self._episode_id = str(episode_id or uuid4())
         if self._worker is None:
             self._worker = self._pool.take_place()
         self._last = self._start_episode(self._worker, task, seed)
@@ -79,7 +84,7 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
     def _start_episode(self, worker: Worker, task: str, seed: int) -> BrowserObservation:
         """An episode that has not begun is not lost: it is tried a second time."""
         self._pool.episodes += 1
-        request = ("reset", task, seed, self._picture)
+        request = ("reset", task, seed, self._dialect.want({}))
         try:
             return self._ask(worker, *request)
         except InfrastructureError:
@@ -87,7 +92,7 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
         try:
             return self._ask(worker, *request)
         except InfrastructureError as error:
-            return self._lost(error, task=task, seed=seed, step=0)
+            return self._lost(error, "", task=task, seed=seed, step=0)
 
     @override
     def step(
@@ -100,14 +105,14 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
             raise Refusal("No episode is running; call reset() first.")
         if last.done:
             raise Refusal(f"The episode is over (ended: {last.ended}); call reset() first.")
-        picture = bool(action.metadata.get("screenshot", self._picture))
-        observe = picture or bool(action.metadata.get("observe", True))
+        want = self._dialect.want(action.metadata)
         text = action.action_str[: MAX_ANSWER + 1]
         try:
-            self._last = self._ask(self._worker, "step", text, picture, observe)
+            self._last = self._ask(self._worker, "step", text, want)
         except InfrastructureError as error:
             self._last = self._lost(
                 error,
+                text,
                 task=last.task,
                 seed=last.seed,
                 goal=last.goal,
@@ -119,14 +124,15 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
     def _ask(self, worker: Worker, kind: str, *arguments: Any) -> BrowserObservation:
         """The worker's answer to one request of this session."""
         self._generation, fields = worker.call(self._generation, kind, id(self), *arguments)
-        return BrowserObservation(**fields, pixels=self._pixels)
+        return self._dialect.observation(fields, arguments[0] if kind == "step" else "")
 
-    def _lost(self, error: InfrastructureError, **known: Any) -> BrowserObservation:
+    def _lost(
+        self, error: InfrastructureError, last_action: str, **known: Any
+    ) -> BrowserObservation:
         """A typed result: neither an exception to the trainer nor a reward of 0."""
         self._pool.failures += 1
-        return BrowserObservation(
-            **known, done=True, ended="infrastructure_error", infrastructure_error=str(error)
-        )
+        known |= {"done": True, "ended": "infrastructure_error", "infrastructure_error": str(error)}
+        return self._dialect.observation(known, last_action)
 
     @property
     @override
@@ -134,6 +140,7 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
         """The fields of upstream's state."""
         last = self._last or NO_OBSERVATION
         fields = {
+            "episode_id": self._episode_id or None,
             "step_count": last.step,
             "benchmark": "miniwob",
             "task_name": last.task,
@@ -245,7 +252,7 @@ def _web_server(pool: WorkerPool, sessions: int, token: str) -> uvicorn.Server:
         lambda: BrowserEnvironment(pool),
         BrowserAction,
         BrowserObservation,
-        env_name="browsergym_env",
+        env_name="warm_browsergym_env",
         concurrency_config=limits,
     )
     app.add_api_route("/stats", pool.stats)

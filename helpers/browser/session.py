@@ -10,32 +10,34 @@ What differs:
 - Time. Stock waits 500 ms after an action, and 100 ms within it, so that the page settles. Here
   the page's clock stands still and is moved 600 ms on after each action (page.js; `noop(ms)` adds
   its own): no time passes while the policy thinks.
-- The viewport stays 332 x 214, as the tasks ask. Stock loses that size with its first screenshot
-  (a session that overrides the device metrics is detached); from then on every step resizes the
-  page twice, which moves elements and closes open lists.
+- Pictures. Stock takes one with every look, and resizes the page for it; here the page is resized
+  when a picture is asked for. Its size between the looks is stock's (viewport.py).
 """
 
-import base64
 import re
+import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, cast
 
 import browsergym.core.observation as stock
 from browsergym.miniwob import ALL_MINIWOB_TASKS
 from browsergym.miniwob.base import AbstractMiniwobTask
-from browsergym.utils.obs import flatten_axtree_to_str
+from browsergym.utils.obs import flatten_axtree_to_str, flatten_dom_to_str, prune_html
 from playwright.sync_api import BrowserContext, CDPSession, Page
 from playwright.sync_api import Error as PlaywrightError
 
 from helpers.browser import private
 from helpers.browser.actions import ParsedAction, parse_action
 from helpers.browser.clipboard import Clipboard, may_use_clipboard
+from helpers.browser.details import details_of
 from helpers.browser.elements import list_elements
 from helpers.browser.frames import draws_frames
 from helpers.browser.kept_chromium import ORIGIN, KeptChromium
 from helpers.browser.locator import CallLog, LoadTolerantLocator, split_keys
 from helpers.browser.mouse import ActionPage
+from helpers.browser.options import SCALE, Want
 from helpers.browser.pool import InfrastructureError
+from helpers.browser.viewport import Viewport
 from helpers.settings.errors import first_line
 
 Fields = dict[str, Any]  # the fields of a `helpers.browser.models.BrowserObservation`
@@ -47,6 +49,12 @@ SCROLL_FRAMES = 3  # the wheel moves the page only with the frames that are draw
 LOOKS = 5  # how often a page that is on the move is looked at before the look counts as failed
 LOOK_AGAIN_MS = 50
 LOAD_TIMEOUT_MS = 3_000  # as in stock, for a document that an action loads
+MARK = "() => __course.mark()"
+MARK_WITH_VISIBILITY = "() => __course.markWithVisibility()"
+ADVANCE = "([ms, frames]) => window.__course && __course.advance(ms, frames)"
+START_MS = 250  # of the page's time pass before the first look; in stock it is about as much
+THE_TEXT = Want()
+NOT_ASKED_FOR: Fields = {"screenshot": None, "pruned_html": "", "details": {}}
 
 
 class OpenPage:
@@ -62,6 +70,7 @@ class OpenPage:
         self.page.on("crash", self._note_crash)
         self.page.on("popup", self._note_popup)
         self.cdp: CDPSession = self.context.new_cdp_session(self.page)
+        self.viewport = Viewport(self.page, self.cdp)
         self.extraction = private.ExtractionPage(self.cdp)
         self.for_actions = ActionPage(self.page, self.cdp)
         # What the pages before left, which else waits for hundreds of episodes.
@@ -92,10 +101,6 @@ class OpenPage:
         """Off all elements, as on a page that has just been opened."""
         self.cdp.send("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": -50, "y": -50})
 
-    def picture(self) -> bytes:
-        """The page as PNG."""
-        return base64.b64decode(self.cdp.send("Page.captureScreenshot", {"format": "png"})["data"])
-
     def close(self) -> None:
         """Close the context, if the browser that held it still runs."""
         if self.generation == self._chromium.generation:
@@ -114,6 +119,8 @@ class Session:
         self._task: AbstractMiniwobTask | None = None
         self._last: Fields | None = None  # the last observation; None where no episode runs
         self._clipboard = Clipboard()  # of the episode
+        self._started = 0.0  # when the episode was, in seconds since 1970
+        self._said = ""  # the last action, as the policy wrote it
 
     @property
     def opened(self) -> OpenPage:
@@ -136,28 +143,30 @@ class Session:
 
     # ---- reset ----
 
-    def reset(self, task: str, seed: int, picture: bool = False) -> Fields:
-        """Start an episode of ``task``, with a PNG of the page where ``picture`` asks for it.
-        `InfrastructureError` where the page does not start, tried twice."""
+    def reset(self, task: str, seed: int, want: Want = THE_TEXT) -> Fields:
+        """Start an episode of ``task``. `InfrastructureError` where the page does not start, tried
+        twice."""
         try:
-            return self._reset(task, seed, picture)
+            return self._reset(task, seed, want)
         except PlaywrightError:
             self.close()
         try:
-            return self._reset(task, seed, picture)
+            return self._reset(task, seed, want)
         except PlaywrightError as error:
             why = first_line(error)
             raise InfrastructureError(f"the task page did not start: {why}") from error
 
-    def _reset(self, task: str, seed: int, picture: bool) -> Fields:
+    def _reset(self, task: str, seed: int, want: Want) -> Fields:
         self._episodes += 1
         last = self._last
         self._last = None
         self._clipboard.wanted = False
         self._clipboard = Clipboard()
         self._task = new = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
-        goal = self._start(new, last, picture)
+        goal, info = self._start(new, last, want)
         new.page = self.opened.page
+        self._started = time.time()
+        self._said = ""
         fields = {
             "task": task,
             "seed": seed,
@@ -165,27 +174,34 @@ class Session:
             "step": 0,
             "reward": 0.0,
             "raw_reward": 0.0,
+            "stock_reward": 0.0,
+            "task_info": info,
             "done": False,
             "ended": "",
             "error": "",
             "last_action_error": False,
         }
-        self._last = fields | self._observe(picture)
+        self.opened.page.evaluate(ADVANCE, [START_MS, 0])
+        self._last = fields | NOT_ASKED_FOR | self._observe(fields, want)
+        self.opened.viewport.for_acting()
         return self._last
 
-    def _start(self, task: AbstractMiniwobTask, last: Fields | None, picture: bool) -> str:
-        """Set the task up and return its goal: in a new context, on the page of the ``last``
-        episode loaded anew, or on that page as it stands."""
+    def _start(
+        self, task: AbstractMiniwobTask, last: Fields | None, want: Want
+    ) -> tuple[str, Fields]:
+        """Set the task up and return its goal and its page's record: in a new context, on the page
+        of the ``last`` episode loaded anew, or on that page as it stands."""
         if last is None or last["ended"] == "left_page" or self._page_is_due():
             self.close()
             self._open = OpenPage(self._chromium)
-            return task.setup(self._open.page)[0]
+            return task.setup(self._open.page)
         self.opened.move_mouse_away()
+        self.opened.viewport.for_setup()
         page = self.opened.page
         how = self._chromium.rules.in_place.get(last["task"])
-        if how is None or page.url != task.url or picture:  # another task has another address
-            return task.setup(page)[0]
-        return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))[0]
+        if how is None or page.url != task.url or want.picture:  # another task has another address
+            return task.setup(page)
+        return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))
 
     def _page_is_due(self) -> bool:
         """Whether the page of the last episode must not serve another one."""
@@ -193,9 +209,9 @@ class Session:
 
     # ---- step ----
 
-    def step(self, text: str, picture: bool = False, observe: bool = True) -> Fields:
-        """Take one action, given as the policy wrote it. Without ``observe`` the page is not read
-        again, only what the action earned; the page in the answer is the one before the action.
+    def step(self, text: str, want: Want = THE_TEXT) -> Fields:
+        """Take one action, given as the policy wrote it. Where the page is not wanted it is not
+        read again, only what the action earned; the page in the answer is the one before.
 
         `InfrastructureError` for whatever breaks here: it is ours, never the policy's, and must
         not become a reward."""
@@ -203,8 +219,9 @@ class Session:
             raise InfrastructureError("the browser was restarted while the episode ran")
         if self._open.trouble:
             raise InfrastructureError(self._open.trouble)
+        self._said = text
         try:
-            self._last = self._step(self._last, parse_action(text), picture, observe)
+            self._last = self._step(self._last, parse_action(text), want)
             return self._last
         except Exception as error:
             self._last = None
@@ -213,27 +230,22 @@ class Session:
                 reason = str(error)
             raise InfrastructureError(self._open.trouble or reason) from error
 
-    def _step(self, last: Fields, action: ParsedAction, picture: bool, observe: bool) -> Fields:
+    def _step(self, last: Fields, action: ParsedAction, want: Want) -> Fields:
+        fields = last | NOT_ASKED_FOR
+        fields["step"] = last["step"] + 1
         if not action.ok:  # not executed, no time passes, the page is as it was
-            return last | {
-                "step": last["step"] + 1,
-                "error": action.reason,
-                "last_action_error": True,
-                "screenshot": self.opened.picture() if picture else None,
-            }
+            fields |= {"error": action.reason, "last_action_error": True}
+            if want.extras:
+                fields |= self._observe(fields, want)
+            return fields
         error = self._act(action)
         self._settle(action)
-        outcome = self._outcome()
-        fields = last | outcome
-        fields["step"] = last["step"] + 1
-        fields["error"] = error
-        fields["last_action_error"] = bool(error)
-        fields["screenshot"] = None
-        if outcome["ended"] == "left_page":  # not observed: the page is not the task's
+        fields |= self._outcome()
+        fields |= {"error": error, "last_action_error": bool(error)}
+        if fields["ended"] == "left_page":  # not observed: the page is not the task's
             fields["url"] = self._active_page().url
-            return fields
-        if observe:
-            fields |= self._observe(picture)
+        elif want.page or want.extras:
+            fields |= self._observe(fields, want)
         return fields
 
     def _act(self, action: ParsedAction) -> str:
@@ -273,10 +285,7 @@ class Session:
             milliseconds += cast(float, action.args[0])
         frames = SCROLL_FRAMES if action.name == "scroll" else 0
         try:
-            self.opened.page.evaluate(
-                "([ms, frames]) => window.__course && __course.advance(ms, frames)",
-                [milliseconds, frames],
-            )
+            self.opened.page.evaluate(ADVANCE, [milliseconds, frames])
         except PlaywrightError:  # the page is being left, unless it broke
             if self.opened.trouble:
                 raise
@@ -290,8 +299,9 @@ class Session:
         return self.opened.popup or self.opened.page
 
     def _outcome(self) -> Fields:
-        """What the page says of the episode: reward, raw_reward, done and ended."""
-        info, done = self._page_info()
+        """What the page says of the episode: its rewards, whether and why it is over, and the
+        page's own record."""
+        info, done, left_in_stock = self._page_info()
         # RAW_REWARD_GLOBAL, not REWARD_GLOBAL: the latter shrinks with the time taken.
         raw_reward = float(info.get("RAW_REWARD_GLOBAL", 0.0)) if done else 0.0
         if not done:
@@ -307,59 +317,72 @@ class Session:
         return {
             "reward": float(ended == "solved"),
             "raw_reward": raw_reward,
+            "stock_reward": float(raw_reward > 0 and not left_in_stock),
+            "task_info": info,
             "done": bool(done),
             "ended": ended,
         }
 
-    def _page_info(self) -> tuple[dict[str, Any], bool]:
-        """The page's record of the episode as BrowserGym reads it, and whether it is over."""
+    def _page_info(self) -> tuple[dict[str, Any], bool, bool]:
+        """The page's record of the episode as BrowserGym reads it, whether it is over, and whether
+        it is over in stock alone: stock calls a link to "#" leaving the page, and pays nothing,
+        for a solved task either."""
         if self._task is None:
             raise InfrastructureError("no episode is running")
         page = self.opened.page
         if page.is_closed():
-            return {"error": "page closed"}, True
+            return {"error": "page closed"}, True, False
         active = self._active_page()
         _, done, _, info = self._task.validate(active, [])
         on_task_page = active is page and page.url.split("#")[0] == self._task.url
-        if info.get("error") and on_task_page:
-            # Stock calls a link to "#" leaving the page, and pays nothing for a solved task.
+        left_in_stock = bool(info.get("error")) and on_task_page
+        if left_in_stock:
             info = private.task_info(self._task)
             done = info["DONE_GLOBAL"]
-        return info, done
+        return info, done, left_in_stock
 
     # ---- observe ----
 
-    def _observe(self, picture: bool) -> Fields:
-        focused, dom, tree = self._look()
+    def _observe(self, known: Fields, want: Want) -> Fields:
+        """The page as it stands. ``known``: what else is known of this moment."""
+        page = self.opened.page
+        focused, dom, tree = self._look(want)
         text = flatten_axtree_to_str(tree)
-        properties = stock.extract_dom_extra_properties(dom, scale_factor=1.0)
-        return {
-            "url": self.opened.page.url,
+        properties = stock.extract_dom_extra_properties(dom, scale_factor=SCALE)
+        fields = {
+            "url": page.url,
             "text": text,
             "axtree_txt": text,
             "focused_bid": focused,
             "elements": list_elements(tree, properties, focused),
-            "screenshot": self.opened.picture() if picture else None,
         }
+        if want.picture:
+            fields["screenshot"] = self.opened.viewport.picture(want.scale)
+        if want.details:
+            fields["pruned_html"] = prune_html(flatten_dom_to_str(dom))
+            moment = known | fields | {"last_action": self._said}
+            fields["details"] = details_of(moment, properties, page.title(), self._started)
+        return fields
 
-    def _look(self) -> tuple[str, Fields, Fields]:
+    def _look(self, want: Want) -> tuple[str, Fields, Fields]:
         """What `_look_once` sees, tried again where a page that loads a new document gets in
         between."""
         for _ in range(LOOKS - 1):
             try:
-                return self._look_once()
+                return self._look_once(want)
             except PlaywrightError:
                 if self.opened.trouble:
                     raise
                 self.opened.page.wait_for_timeout(LOOK_AGAIN_MS)
-        return self._look_once()
+        return self._look_once(want)
 
-    def _look_once(self) -> tuple[str, Fields, Fields]:
+    def _look_once(self, want: Want) -> tuple[str, Fields, Fields]:
         """Mark the elements and read the page: the focused element's bid, the DOM snapshot, the
         accessibility tree."""
         page = self.opened.page
         extraction = cast(Page, self.opened.extraction)
-        focused = page.evaluate("() => __course.mark()")  # no MiniWoB task has frames inside
+        # No MiniWoB task has frames inside.
+        focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
         # The paint order is read by nobody.
         dom = stock.extract_dom_snapshot(extraction, include_paint_order=False)
         tree = stock.extract_merged_axtree(extraction)

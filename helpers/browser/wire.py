@@ -21,6 +21,7 @@ from helpers.browser.models import BrowserAction, BrowserObservation, Element
 from helpers.browser.openenv_parts import EnvClient, State, StepResult
 
 ECHO_HEADER = "X-Echoes-Request-Id"  # of a server that repeats the id of each request
+REFUSED_HEADER = "X-Refused"  # of a server that opens the connection only to say why it does not
 # A line of the tree's text, such as "[13] button 'Click Me!', focused".
 _TREE_LINE = re.compile(
     r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)"
@@ -48,10 +49,13 @@ class Wire(EnvClient[BrowserAction, BrowserObservation, State]):
         self._echoes = False  # whether the server repeats the ids
 
     async def open(self) -> None:
-        """Connect. ConnectionError where nothing answers."""
+        """Connect. ConnectionError where nothing answers, or who answers does not let us in."""
         await self.connect()
         response = self._ws.response if self._ws is not None else None
-        self._echoes = response is not None and ECHO_HEADER in response.headers
+        headers = {} if response is None else response.headers
+        if REFUSED_HEADER in headers:
+            raise ConnectionError("HTTP 403")  # what other servers say
+        self._echoes = ECHO_HEADER in headers
 
     @override
     async def _send_and_receive(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +105,11 @@ class Wire(EnvClient[BrowserAction, BrowserObservation, State]):
         return State(**payload)
 
 
+def without_password(text: str) -> str:
+    """The text with no user and no password in its addresses, where a token may stand."""
+    return re.sub(r"://[^/@\s]*@", "://", text)
+
+
 def _fields_from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
     """Fill in what an official BrowserGym server leaves out or hides in its metadata."""
     metadata = fields.get("metadata") or {}
@@ -112,6 +121,7 @@ def _fields_from_upstream(fields: dict[str, Any]) -> dict[str, Any]:
     filled["focused_bid"] = str(seen.get("focused_element_bid") or "")
     if raw_reward is not None:
         filled["raw_reward"] = float(raw_reward)
+        filled["stock_reward"] = fields.get("reward")
         filled["reward"] = float(bool(fields.get("done")) and raw_reward >= 1)
     if fields.get("done"):
         filled["ended"] = "solved" if (filled.get("reward") or 0) >= 1 else "failed"

@@ -44,8 +44,8 @@ class RolloutConfig:
     """Tokens of a whole episode."""
     prompt: PromptConfig = field(default_factory=PromptConfig)
     """What the policy reads."""
-    screenshots: bool = False
-    """Keep a picture of every page."""
+    screenshots: bool | str = False
+    """Keep a picture of every page; "small" for pictures of 332 x 214."""
     turns: dict[str, int] = field(default_factory=dict)
     """Tasks whose episodes have another number of turns, where one config serves several."""
 

@@ -43,6 +43,8 @@ class Episode:
     """1 solved, 0 not, None where the infrastructure failed."""
     raw_reward: float | None = None
     """The page's own, -1 to 1; None where it is not known."""
+    stock_reward: float | None = None
+    """What stock BrowserGym pays, see `helpers.browser.models.BrowserObservation`."""
     ended: str = ""
     """solved, failed, time_limit, left_page, turn_limit, length_limit or infrastructure_error;
     no_call where a policy with tools called none; empty while the episode runs."""

@@ -111,6 +111,7 @@ class RunningEpisode:
         seen, episode = self.observation, self.episode
         episode.last_screenshot = seen.screenshot or episode.last_screenshot
         episode.raw_reward = seen.raw_reward
+        episode.stock_reward = seen.stock_reward
         if seen.infrastructure_error:
             episode.reward = None
             episode.ended = "infrastructure_error"

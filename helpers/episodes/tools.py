@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from helpers.browser.actions import ACTIONS, format_action
+from helpers.browser.options import SCALE, SMALL
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
 from helpers.episodes.running import OVER, RunningEpisode
@@ -35,7 +36,7 @@ picture; the picture with the elements' numbers drawn in."""
 
 SYSTEM = "You use a web page. Act with one tool call at a time."
 
-_PAGE = (0, 0, 160, 210)  # where a task draws; the rest of the screenshot is grey
+_PAGE = (0, 0, 160, 210)  # where a task draws; the rest of the small screenshot is grey
 _MARK = "#D55E00"
 
 # For the tools' schemas: the types of `helpers.browser.actions.Param` in Python, and in words.
@@ -56,13 +57,13 @@ def picture(seen: BrowserObservation, marks: bool = False) -> Image:
     """
     from PIL import ImageDraw
 
-    image = seen.image().crop(_PAGE)
+    image = seen.image().resize(SMALL).crop(_PAGE)
     if not marks:
         return image
     draw = ImageDraw.Draw(image)
     for element in seen.elements:
         if element.clickable and element.box:
-            x, y, width, height = element.box
+            x, y, width, height = (number / SCALE for number in element.box)
             draw.rectangle((x, y, x + width, y + height), outline=_MARK)
             # Beside the element, or on it where it stands at the page's right edge.
             rightmost = _PAGE[2] - draw.textlength(element.bid) - 1
@@ -84,7 +85,7 @@ def content(
     if observation == "screenshot":
         # Which numbers there are, and where; what they are, the picture has to tell.
         where = [
-            f"{element.bid} at {element.box[0]:.0f},{element.box[1]:.0f}"
+            f"{element.bid} at {element.box[0] / SCALE:.0f},{element.box[1] / SCALE:.0f}"
             for element in seen.elements
             if element.clickable and element.box
         ]
@@ -124,13 +125,13 @@ class EagerClient:
         self._started = ((method, arguments, options), future)
 
     def reset(
-        self, task: str = "click-button", seed: int = 0, screenshot: bool | None = None
+        self, task: str = "click-button", seed: int = 0, screenshot: bool | str | None = None
     ) -> BrowserObservation:
         """As the client's `reset`."""
         return self._outcome("reset", task, seed, screenshot=screenshot)
 
     def step(
-        self, action: str, screenshot: bool | None = None, observe: bool = True
+        self, action: str, screenshot: bool | str | None = None, observe: bool = True
     ) -> BrowserObservation:
         """As the client's `step`."""
         return self._outcome("step", action, screenshot=screenshot, observe=observe)
@@ -159,7 +160,7 @@ class ToolSession:
         self, client: Client, config: RolloutConfig, observation: str, threads: ThreadPoolExecutor
     ) -> None:
         self._client = EagerClient(client, threads)
-        self._config = replace(config, screenshots=observation != "tree")
+        self._config = replace(config, screenshots="small" if observation != "tree" else False)
         self._observation = observation
         self.running = self._new(EpisodeSpec("", 0))  # until the first reset
 

@@ -11,11 +11,11 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from safetensors import SafetensorError
 
@@ -152,6 +152,43 @@ def _not_saved(folder: Path | str, reason: str) -> RunFileError:
 def keep_settings(checkpoint: Path, profile: Profile) -> None:
     """Write down beside a checkpoint which settings it was made with."""
     write_whole(checkpoint / SETTINGS, json.dumps(asdict(profile), indent=1) + "\n")
+
+
+class Memory(Protocol):
+    """What a part of a run has to remember from one update to the next."""
+
+    @property
+    def name(self) -> str:
+        """Of the part, by which it finds its own again."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What is remembered, ready for JSON."""
+        ...
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Remember what `state` returned."""
+        ...
+
+
+def keep_memories(checkpoint: Path, memories: Sequence[Memory]) -> None:
+    """Write into a checkpoint what this process has to remember; nothing where that is nothing."""
+    if memories:
+        states = {memory.name: memory.state() for memory in memories}
+        write_whole(_memory_file(checkpoint), json.dumps(states) + "\n")
+
+
+def load_memories(checkpoint: Path | str, memories: Sequence[Memory]) -> None:
+    """Let each of ``memories`` remember what the checkpoint has of it, if anything."""
+    states = read_object(_memory_file(Path(checkpoint))) or {}
+    for memory in memories:
+        if memory.name in states:
+            memory.load(states[memory.name])
+
+
+def _memory_file(checkpoint: Path) -> Path:
+    """The file of this process: each plays its own groups."""
+    return checkpoint / f"memory-{os.environ.get('RANK', '0')}.json"
 
 
 def drop_older_checkpoints(folder: Path | str, newest: int) -> None:

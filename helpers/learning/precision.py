@@ -19,7 +19,8 @@ Three things have a precision, and each needs another one:
 - vLLM samples in ``COURSE_VLLM_DTYPE``, which may be rounder still: it decides which episodes are
   played, not how the weights move. The distance between what was sampled and what is trained is a
   metric, ``logprob_gap/max``, and the loss corrects for it
-  (``vllm_importance_sampling_correction``).
+  (``vllm_importance_sampling_correction``). What is sampled follows each step all the same:
+  `helpers.policy.vllm_weights` rounds the engine's copy so.
 
 fp16 is not trained: its range is too small for gradients unless the loss is scaled, and a scaler
 cannot be tried on a CPU (accelerate computes fp16 on GPUs only).

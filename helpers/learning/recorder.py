@@ -41,6 +41,11 @@ METRICS = (
     "reward",
     "reward_std",
     "frac_reward_zero_std",
+    "pages/silent_before",
+    "pages/silent",
+    "pages/extra_episodes",
+    "pages/extra_seconds",
+    "replayed",
     "valid",
     "infrastructure",
     "entropy",
@@ -90,6 +95,11 @@ class Recorder(TrainerCallback):
     def on_batch(self, episodes: list[Episode]) -> None:
         """Called by the rollout function with the episodes of one update."""
         self.episodes = episodes
+        self.played += len(episodes)
+        self.lost += count_lost(episodes)
+
+    def on_extra(self, episodes: list[Episode]) -> None:
+        """Called with episodes that were played in an update and are not trained on."""
         self.played += len(episodes)
         self.lost += count_lost(episodes)
 

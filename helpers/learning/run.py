@@ -27,7 +27,8 @@ from helpers.episodes.rewards import strict_success
 from helpers.episodes.rollout_func import make_rollout_func
 from helpers.episodes.tasks import task_names
 from helpers.evaluation.evaluate import Evaluation, difference, evaluate
-from helpers.learning.checkpoints import saving
+from helpers.learning.advantages import INSTEAD
+from helpers.learning.checkpoints import Memory, saving
 from helpers.learning.configuration import (
     grpo_config,
     lora_config,
@@ -35,14 +36,17 @@ from helpers.learning.configuration import (
     training_specs,
 )
 from helpers.learning.out_of_memory import say_when_vllm_has_no_room
+from helpers.learning.page_choice import PageChoice, choosing_rollout_func, paid_by
 from helpers.learning.precision import prepare_weights
 from helpers.learning.recorder import Recorder
 from helpers.learning.resuming import prepare_folder
-from helpers.learning.trainer import BrowserGRPOTrainer, vllm_in_precision
+from helpers.learning.self_imitation import SelfImitation
+from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
 from helpers.policy.vllm_engine import prepare_vllm
 from helpers.policy.vllm_server import weights_to_server
+from helpers.policy.vllm_weights import hand_over_in
 from helpers.settings.files import new_folder, write_whole
 from helpers.settings.machine import peak_memory_gb, run_facts
 from helpers.settings.predictions import check_fits
@@ -109,7 +113,13 @@ def build_trainer(
     recorder = Recorder(Path(folder), profile, progress)
     config = config or episode_config(profile)
     specs = training_specs(profile, profile.updates * profile.groups)
-    return start_trainer(
+    choice = page_choice(profile, reward_funcs, policy, recorder)
+    rollout_func = make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch)
+    if choice is not None:
+        rollout_func = choosing_rollout_func(
+            clients, policy.tokenizer, config, choice, recorder.on_batch
+        )
+    trainer = start_trainer(
         BrowserGRPOTrainer,
         profile,
         recorder,
@@ -118,9 +128,40 @@ def build_trainer(
         args=grpo_config(profile, folder, lora),
         train_dataset=Dataset.from_list([{"prompt": str(spec)} for spec in specs]),
         reward_funcs=list(reward_funcs),
-        rollout_func=make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch),
+        rollout_func=rollout_func,
         peft_config=lora_config(profile, policy.family) if lora else None,
     )
+    add_to_grpo(trainer, profile, choice)
+    return trainer
+
+
+def page_choice(
+    profile: Profile,
+    reward_funcs: Sequence[RewardFunction],
+    policy: Policy,
+    recorder: Recorder,
+) -> PageChoice | None:
+    """What chooses the pages of an update; None where they come in turn and none is left out."""
+    if not profile.resample and profile.curriculum == "none":
+        return None
+    score = paid_by(reward_funcs, policy.tokenizer)
+    return PageChoice(profile, score, recorder.on_extra)
+
+
+def add_to_grpo(
+    trainer: BrowserGRPOTrainer, profile: Profile, choice: PageChoice | None = None
+) -> None:
+    """Give a trainer what the profile asks for beyond GRPO; in plain GRPO that is nothing."""
+    additions: list[Addition] = []
+    memories: list[Memory] = [] if choice is None else [choice]
+    if profile.advantages != "group":
+        additions.append(INSTEAD[profile.advantages])
+    if profile.self_imitation:
+        imitation = SelfImitation(profile)
+        additions.append(imitation)
+        memories.append(imitation)
+    trainer.additions = additions
+    trainer.memories = memories
 
 
 def start_trainer(
@@ -142,6 +183,8 @@ def start_trainer(
         precision = weights_to_server(profile)
     with say_when_vllm_has_no_room(profile), precision:
         trainer = kind(callbacks=[recorder], **arguments)
+    if trainer.use_vllm:
+        hand_over_in(profile.vllm_dtype, trainer.vllm_generation)
     trainer.remove_callback(PrinterCallback)
     trainer.recorder = recorder
     return trainer

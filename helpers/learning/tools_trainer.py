@@ -26,6 +26,7 @@ from helpers.learning.run import open_browsers, start_trainer
 from helpers.learning.trainer import ToolsGRPOTrainer
 from helpers.policy.loading import PolicyError
 from helpers.policy.vision import load_with_processor
+from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
@@ -54,8 +55,10 @@ def build_tools_trainer(
     """As `helpers.learning.run.build_trainer`, through the other door.
 
     ``observation``: what the policy is shown, one of `helpers.episodes.tools.OBSERVATIONS`. Raises
-    `PolicyError` for a policy that cannot call tools or cannot see.
+    `PolicyError` for a policy that cannot call tools or cannot see, and `ProfileError` for a
+    setting that this door has not.
     """
+    check_plain(profile)
     check_policy(profile, processing_class, observation)
     config = episode_config(profile)
     specs = training_specs(profile, profile.updates * profile.groups)
@@ -71,6 +74,17 @@ def build_tools_trainer(
         environment_factory=browser_tools(clients, config, observation),
         peft_config=lora_config(profile, model.config.model_type) if lora else None,
     )
+
+
+def check_plain(profile: Profile) -> None:
+    """Raise `ProfileError` where more than GRPO is asked for: here TRL plays, page by page."""
+    plain = {"resample": 0, "curriculum": "none", "advantages": "group", "self_imitation": 0}
+    for name, value in plain.items():
+        if getattr(profile, name) != value:
+            raise ProfileError(
+                f"COURSE_{name.upper()}={getattr(profile, name)} cannot be used with tools: unset "
+                "it, or train with make train."
+            )
 
 
 def check_policy(

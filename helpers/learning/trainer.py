@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -29,7 +30,7 @@ from trl.chat_template_utils import parse_response
 from typing_extensions import override
 
 from helpers.episodes.config import EpisodeSpec
-from helpers.learning.checkpoints import saving
+from helpers.learning.checkpoints import Memory, keep_memories, load_memories, saving
 from helpers.learning.out_of_memory import save_when_out_of_memory
 from helpers.learning.packing import ATTENTION_ONLY, packed_scores
 from helpers.policy.vllm_engine import engine_settings, precision_settings
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
     from helpers.learning.recorder import Recorder
 
 Batch = dict[str, Any]  # tensors with one row per episode, and numbers for all of them
+Addition = Callable[["BrowserGRPOTrainer", Batch], Batch]
 
 
 class BrowserGRPOTrainer(GRPOTrainer):
-    """`GRPOTrainer` with five additions, none of which changes the loss.
+    """`GRPOTrainer` with six additions, none of which changes the loss.
 
     - What prompts share goes through the model once, not once per completion
       (`helpers.learning.packing`; text models whose layers are all attention).
@@ -53,6 +55,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
     - vLLM's CPU build gets the new weights.
     - The gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``).
     - A GPU whose memory is full ends the run with a sentence and a checkpoint.
+    - What the settings ask for beyond GRPO changes the batch before the loss sees it (`additions`).
 
     The methods stand in the order in which an update runs. TRL's ``training_step`` calls
     `_generate` and `_calculate_rewards`, once per update, then `_compute_loss`, then
@@ -65,6 +68,13 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
     recorder: Recorder
     """Writes the metrics and the episodes; `helpers.learning.run` puts it here."""
+
+    additions: Sequence[Addition] = ()
+    """What changes a batch of played episodes, one after another: other advantages, further rows.
+    None in plain GRPO; `helpers.learning.run` puts them here, and the memories."""
+
+    memories: Sequence[Memory] = ()
+    """What has to be known beside the weights to go on from a checkpoint."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -79,10 +89,25 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
         It raises `helpers.learning.out_of_memory.GPUMemoryError` then.
         """
+        checkpoint = kwargs.get("resume_from_checkpoint")
+        if isinstance(checkpoint, str):
+            load_memories(checkpoint, self.memories)
         with save_when_out_of_memory(self, getattr(self, "recorder", None)):
             return super().train(*args, **kwargs)
 
     # One update -----------------------------------------------------------------------------------
+
+    @override
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Batch:
+        """The batch of an update, all stages but the last half of the fifth.
+
+        TRL 1.16 calls the two methods that follow and computes GRPO's advantages. Overridden for
+        the `additions`.
+        """
+        batch = super()._generate_and_score_completions(inputs)
+        for addition in self.additions:
+            batch = addition(self, batch)
+        return batch
 
     @override
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
@@ -213,6 +238,8 @@ class BrowserGRPOTrainer(GRPOTrainer):
             return
         metrics = self._metrics["train"]
         mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+        if "replayed" in inputs:  # by an older policy, whose logprobs are others
+            mask = mask * ~inputs["replayed"][:, None]
         gap = (self._recomputed_logprobs - sampled).abs() * mask
         largest = self._of_all_processes(gap.max()).max()
         metrics["logprob_gap/max"].append(largest.item())
@@ -220,6 +247,16 @@ class BrowserGRPOTrainer(GRPOTrainer):
         if not trl_logs_the_mean:
             mean = self._of_all_processes(gap.sum() / mask.sum().clamp(min=1)).mean()
             metrics["sampling/sampling_logp_difference/mean"].append(mean.item())
+
+    def log_number(self, name: str, value: float) -> None:
+        """Log a number of this update; of several processes the mean."""
+        number = torch.tensor(float(value), device=self.accelerator.device)
+        self._metrics["train"][name].append(self._of_all_processes(number).mean().item())
+
+    @property
+    def filler(self) -> int:
+        """The token that rows of different lengths are filled up with."""
+        return cast("int", self._tokenizer.pad_token_id)
 
     def _of_all_processes(self, value: torch.Tensor) -> torch.Tensor:
         """A number of each process, together as one tensor."""
@@ -246,7 +283,10 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
         The checkpoint before it is there until this one is whole (`Recorder.on_save`).
         """
-        with saving(self.args.output_dir or ""):
+        folder = Path(self.args.output_dir or "")
+        with saving(folder):
+            # First, because a checkpoint counts as whole when the trainer's own files are there.
+            keep_memories(folder / f"checkpoint-{self.state.global_step}", self.memories)
             super()._save_checkpoint(model, trial)
 
 
@@ -340,7 +380,8 @@ def rows_with_advantage(inputs: Batch) -> Batch:
 
     That row stays because there has to be a graph to differentiate, be it of zeros.
     """
-    kept = inputs["advantages"] != 0
+    advantages = inputs["advantages"]
+    kept = advantages != 0 if advantages.dim() == 1 else (advantages != 0).any(dim=1)
     if not kept.any():
         kept[0] = True
     chosen = dict(inputs)

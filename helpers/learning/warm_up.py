@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from helpers.browser.models import BrowserObservation, Client
+    from helpers.episodes.config import RolloutConfig
 
+MOST_AT_ONCE = 8  # episodes that go through the model together
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 MOST_SESSIONS = 16  # scripts answer at once: there is no batch to keep full with more of them
 
@@ -92,11 +94,12 @@ def demonstrate(
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     seed: int = 0,
+    config: RolloutConfig | None = None,
 ) -> list[Episode]:
     """``n`` training episodes per task, played by its script.
 
-    Those that the page did not pay in full are dropped. Raises `ProfileError` for a task without a
-    script.
+    Those that the page did not pay in full are dropped. ``config``: how they are played, by default
+    as the tasks are. Raises `ProfileError` for a task without a script.
     """
     names = task_names(tasks)
     missing = [name for name in names if name not in SCRIPTS]
@@ -115,14 +118,20 @@ def demonstrate(
     specs = [
         EpisodeSpec(name, page) for name in names for page in draw.sample(train_seeds(name), n)
     ]
-    player = ScriptPlayer(_script, tokenizer)
-    played = play(specs, clients, player, rollout_config(names, examples=False))
+    player = ScriptPlayer(script_of, tokenizer)
+    played = play(specs, clients, player, config or rollout_config(names, examples=False))
     return [episode for episode in played if episode.solved]
 
 
-def _script(observation: BrowserObservation, turn: int) -> str:
-    """The answer of the script of the observation's task."""
-    return SCRIPTS[observation.task](observation, turn)
+def script_of(observation: BrowserObservation, turn: int) -> str:
+    """The answer of the script of the observation's task.
+
+    A script that raises has lost its episode, not the run: it says nothing, which is no action.
+    """
+    try:
+        return SCRIPTS[observation.task](observation, turn)
+    except Exception:  # whatever a few lines run into on a page that they were not made for
+        return ""
 
 
 def to_example(episode: Episode) -> dict[str, list[int]]:
@@ -148,17 +157,20 @@ def fit(
     learning_rate: float,
     seed: int,
     dtype: str = "float32",
+    updates: int = -1,
+    batch: int = 8,
 ) -> dict[str, float]:
     """Train on the episodes and save the policy in ``folder``/policy.
 
-    ``dtype``: what training computes in; the policy's weights become fp32 whatever it is. Returns
-    steps, first_loss, last_loss and seconds.
+    ``dtype``: what training computes in; the policy's weights become fp32 whatever it is.
+    ``updates``: so many, instead of the epochs; ``batch``: episodes of each. Returns steps,
+    first_loss, last_loss and seconds.
     """
     prepare_weights(policy.model, dtype)
     trainer = SFTTrainer(
         model=policy.model,
         processing_class=policy.tokenizer,
-        args=_sft_config(policy, folder, epochs, learning_rate, seed, dtype),
+        args=_sft_config(policy, folder, epochs, learning_rate, seed, dtype, updates, batch),
         train_dataset=Dataset.from_list([to_example(episode) for episode in episodes]),
     )
     trainer.remove_callback(PrinterCallback)
@@ -178,19 +190,28 @@ def fit(
 
 
 def _sft_config(
-    policy: Policy, folder: Path, epochs: float, learning_rate: float, seed: int, dtype: str
+    policy: Policy,
+    folder: Path,
+    epochs: float,
+    learning_rate: float,
+    seed: int,
+    dtype: str,
+    updates: int,
+    batch: int,
 ) -> SFTConfig:
     """The settings of TRL's `SFTTrainer`."""
+    part = max(n for n in range(1, MOST_AT_ONCE + 1) if batch % n == 0)
     on_cpu = policy.model.device.type == "cpu"
     return SFTConfig(
         output_dir=str(folder),
         seed=seed,
         num_train_epochs=epochs,
+        max_steps=updates,
         learning_rate=learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=5,
-        per_device_train_batch_size=8,
-        gradient_accumulation_steps=1,
+        per_device_train_batch_size=part,
+        gradient_accumulation_steps=batch // part,
         max_length=1536,
         train_sampling_strategy="group_by_length",
         activation_checkpointing=False,

@@ -56,6 +56,13 @@ POLICIES: dict[str, PolicySpec] = {
         activations_kb_bf16=1_340,
         vocabulary=65_536,
     ),
+    "lfm2.5-350m": PolicySpec(
+        hub_id="LiquidAI/LFM2.5-350M",
+        parameters_m=354,
+        activations_kb=1_980,
+        activations_kb_bf16=1_340,
+        vocabulary=65_536,
+    ),
     "functiongemma-270m": PolicySpec(
         hub_id="google/functiongemma-270m-it",
         parameters_m=268,

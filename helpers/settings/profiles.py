@@ -83,6 +83,14 @@ class Settings:
     """Updates until the learning rate is reached."""
     entropy: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Weight of the entropy bonus, which keeps a group from answering in one voice."""
+    resample: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Episodes that an update may play beyond its own, on other pages, where groups ended alike."""
+    curriculum: Literal["none", "success"] = "none"
+    """none: tasks in turn; success: those tasks and pages that the policy solves now and then."""
+    advantages: Literal["group", "turns", "solved", "shuffled"] = "group"
+    """group: GRPO; turns: with groups of turns on one page; solved: 1 or 0; shuffled: a control."""
+    self_imitation: Annotated[int, Field(ge=0, le=1_000)] = 0
+    """Own solved episodes of earlier updates that each update learns from again."""
     eval_episodes: Pages = 100
     """Held-out episodes per evaluation."""
     probe_episodes: Pages = 32
@@ -145,7 +153,7 @@ class Profile(Settings):
 #   the rest (`helpers.settings.predictions`).
 _ON_A_GPU: dict[str, Any] = {
     "device": "cuda",
-    "policy": "lfm2-350m",
+    "policy": "lfm2.5-350m",
     "vllm_dtype": "bfloat16",
     "groups": 8,
     "group_size": 8,

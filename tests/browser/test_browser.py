@@ -178,7 +178,7 @@ def test_pages_driven_by_timers_are_deterministic(server, env):
 def test_the_box_of_a_bid_contains_its_pixels(env):
     start = env.reset("click-button", 2, screenshot=True)
     picture = numpy.asarray(start.image()).astype(int)
-    assert picture.shape == (214, 332, 3)
+    assert picture.shape == (321, 498, 3)
     assert start.screenshot.startswith(b"\x89PNG")
     box = next(e for e in start.elements if e.role == "button").box
     x, y, width, height = [round(number) for number in box]
@@ -194,8 +194,10 @@ def test_the_box_of_a_bid_contains_its_pixels(env):
 
 def test_a_picture_comes_when_asked_for(env):
     assert env.reset("click-test", 0).screenshot is None
-    assert env.step("noop()", screenshot=True).image().size == (332, 214)
-    assert env.step("no action", screenshot=True).image().size == (332, 214)
+    assert env.step("noop()", screenshot=True).image().size == (498, 321)
+    assert env.step("no action", screenshot="small").image().size == (332, 214)
+    with pytest.raises(BrowserServerError, match="no picture 'large'; screenshot is True"):
+        env.step("noop()", screenshot="large")
     with pytest.raises(ValueError, match="screenshot=True"):
         env.step("noop()").image()
 
@@ -269,7 +271,7 @@ def test_an_upstream_client_can_talk_to_our_server(server):
         assert seen["goal"] == "Click the button."
         assert "button 'Click Me!'" in seen["axtree_txt"]
         assert seen["axtree_txt"] == seen["text"]
-        assert numpy.asarray(seen["screenshot"]).shape == (214, 332, 3)
+        assert numpy.asarray(seen["screenshot"]).shape == (321, 498, 3)
         assert seen["last_action_error"] is False
         assert client.state()["task_name"] == "click-test"
         result = client.step("click('13')")
@@ -342,7 +344,7 @@ def test_observations_are_small_on_the_wire(server):
     port = int(server.url.rpartition(":")[2])
     with counted(port) as (url, sizes), connect(url, token=server.token) as client:
         for task in LARGE_TASKS:
-            for picture, limit in ((False, 8_000), (True, 20_000)):
+            for picture, limit in ((False, 8_000), (True, 27_000)):
                 sizes.clear()
                 seen = client.reset(task, 0, screenshot=picture)
                 assert 0 < sum(sizes) <= limit, (task, picture)

@@ -4,20 +4,30 @@ played again.
 The record is recordings/parity/stock.jsonl.gz, made by ``python -m benchmarks.parity --stock``.
 """
 
+import json
 import time
 
 import pytest
 
-from benchmarks.parity import NOT_COVERED, SEEDS, compare_all, play, read_golden, with_each
+from benchmarks.comparison import compare_all, play, with_each
+from benchmarks.drawing import DRAWN_BY, drawing
+from benchmarks.parity import NOT_COVERED, SEEDS
+from benchmarks.recorded_episodes import read_golden
+from benchmarks.stock_processes import StockPool
 from helpers.browser import list_tasks
 from helpers.browser import session as sessions
 from helpers.browser.kept_chromium import ORIGIN
 from helpers.browser.options import PageRules, chosen_in_place
 
-# Two minutes on two cores: a change of the environment is tried with `make test`.
+# Minutes on two cores: a change of the environment is tried with `make test`.
 pytestmark = pytest.mark.slow
 
 ANIMATED = ("click-collapsible", "click-menu", "use-autocomplete", "click-collapsible-2")
+DRAWN = {"bbox", "visibility", "set_of_marks", "screenshot"}  # depend on fonts and on the browser
+EXTRAS = {"screenshot", "details", "pruned_html"}  # are only sent where they are asked for
+# Of the pictures: what the mouse hovers is drawn a frame later, and on a busy machine not yet. Of
+# stock's own two recordings 5 of 992 differ by that.
+HOVERING = 0.03
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +37,21 @@ def golden():
 
 @pytest.fixture(scope="module")
 def played(golden):
-    """Every recorded episode, played here; the one before it in the same session is another of its
-    task."""
-    return compare_all(golden, before=0, workers=2, timeout=120)
+    """Every recorded episode, played here with pictures and details."""
+    return compare_all(golden, before=0, everything=True, workers=2, timeout=120)
 
 
-def differences(results):
+def differences(results, fields=None, but=()):
+    """(task, seed, step, {field: how}) of each observation that differs in these fields (None: in
+    any), ``but`` for some."""
     found = []
     for task, rows in results.items():
-        for episode, step, fields, _ in rows:
-            if fields:
-                found.append((task, episode["seed"], step, fields))
+        for row in rows:
+            names = set(row.fields) - set(but)
+            names = names if fields is None else names & set(fields)
+            if names:
+                how = {name: row.fields[name] for name in sorted(names)}
+                found.append((task, row.episode["seed"], row.step, how))
     return found
 
 
@@ -53,8 +67,54 @@ def test_every_task_is_recorded_or_named_with_the_reason_why_not(golden):
 
 
 def test_every_recorded_observation_is_the_same_here(played):
-    assert differences(played) == []
+    """All of it that does not depend on fonts: text, HTML, focus, errors, pay."""
+    assert differences(played, but=DRAWN) == []
     assert sum(len(rows) for rows in played.values()) > 900
+
+
+def test_every_recorded_page_is_drawn_the_same_here(played, session):
+    """Every element's box and visibility, and the pictures, pixel by pixel."""
+    session.reset("click-test", 1)
+    if drawing(session.opened.page) != json.loads(DRAWN_BY.read_text()):
+        pytest.skip("another Chromium, or other fonts, than those of the record")
+    assert differences(played, DRAWN - {"screenshot"}) == []
+    pictures = sum(len(rows) for rows in played.values())
+    assert len(differences(played, {"screenshot"})) <= HOVERING * pictures
+
+
+def test_stock_hardly_differs_with_itself(golden):
+    """What is set apart because stock was another the second time is too little to hide
+    anything."""
+    unsteady = [
+        (episode["task"], name)
+        for episode in golden
+        for seen in episode["stock"]
+        for name in seen.get("again", {})
+    ]
+    assert len([name for _, name in unsteady if name != "screenshot"]) < 15
+    assert len([name for _, name in unsteady if name == "screenshot"]) < 15
+
+
+def test_what_is_not_covered_has_the_reasons_that_are_given():
+    """Two timers of the wall clock, by which stock differs with itself; and a click that stock
+    loses while it fetches the picture of the icon under the mouse."""
+    wait = ["noop(300)"] * 3
+    episodes = [["stock-market", 1, wait], ["terminal", 1, wait], ["terminal", 2, wait]]
+    icon = ["social-media", 1, ["click('25')", "click('25')"]]
+    trees = {}
+
+    def keep(episode, shown):
+        run = [seen["axtree_txt"].split("miniwob/")[1] for seen in shown]
+        html = [seen["pruned_html"] for seen in shown]
+        trees.setdefault((episode[0], episode[1]), []).append((run, html))
+
+    with StockPool(4) as stock:
+        stock.for_each([*episodes, *episodes, icon], keep)
+    [[icons, _]] = trees.pop(("social-media", 1))
+    assert icons[0] == icons[1] != icons[2]
+    differing = {task for (task, _), (first, second) in trees.items() if first != second}
+    assert differing == {"stock-market", "terminal"}
+    assert set(NOT_COVERED) == {"stock-market", "terminal", "social-media"}
 
 
 def test_without_the_settling_rule_there_are_differences(golden):
@@ -62,21 +122,22 @@ def test_without_the_settling_rule_there_are_differences(golden):
     second later."""
     animated = [episode for episode in golden if episode["task"] in ANIMATED]
     at_once = compare_all(animated, workers=1, timeout=120, rules=PageRules(settle_ms=0))
-    assert len(differences(at_once)) >= 3
+    assert len(differences(at_once, but=DRAWN)) >= 3
 
 
 def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
-    """In another server, after other episodes: all that we show, boxes and ends included."""
+    """In another server, after other episodes, without pictures and details: all that a policy
+    that reads text is sent, boxes and ends included."""
     first_seed = [episode for episode in golden if episode["seed"] == SEEDS[0]]
     again = compare_all(first_seed, before=1, workers=2, timeout=120)
     different = []
     for task, rows in again.items():
-        before = [row for row in played[task] if row[0]["seed"] == SEEDS[0]]
-        for (_, step, _, now), (_, _, _, then) in zip(rows, before, strict=True):
-            now_fields = now.model_dump()
-            for name, value in then.model_dump().items():
-                if now_fields[name] != value:
-                    different.append((task, step, name, value, now_fields[name]))
+        before = [row for row in played[task] if row.episode["seed"] == SEEDS[0]]
+        for row, then in zip(rows, before, strict=True):
+            now = row.seen.model_dump(exclude=EXTRAS)
+            for name, value in then.seen.model_dump(exclude=EXTRAS).items():
+                if now[name] != value:
+                    different.append((task, row.step, name, value, now[name]))
     assert different == []
 
 

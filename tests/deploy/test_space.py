@@ -1,6 +1,7 @@
 """The environment as a package of its own: what OpenEnv's tools expect of it, and its server."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,7 +25,7 @@ TOKEN = "a-token-of-the-test"
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory):
-    return make_space(tmp_path_factory.mktemp("space") / "browsergym_env")
+    return make_space(tmp_path_factory.mktemp("space") / "warm_browsergym_env")
 
 
 def test_openenv_takes_the_package(space):
@@ -61,6 +62,66 @@ def test_the_server_imports_nothing_of_helpers_that_is_not_there(space):
     files = done.stdout.split()
     assert len(files) > 10
     assert all(file.startswith(str(space)) for file in files)
+
+
+UPSTREAM = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "openenv-browsergym_env"
+version = "0.1.0"
+[tool.setuptools]
+packages = ["browsergym_env", "browsergym_env.server"]
+package-dir = { "browsergym_env" = ".", "browsergym_env.server" = "server" }
+""",
+    "__init__.py": "from .client import BrowserGymEnv\n",
+    "client.py": "class BrowserGymEnv: ...\n",
+    "server/__init__.py": "",
+    "server/app.py": "",
+}
+BESIDE = """
+import importlib.metadata, browsergym_env, browsergym_env.server.app, helpers.browser
+import warm_browsergym_env.client, warm_browsergym_env.server.app
+print(browsergym_env.BrowserGymEnv.__module__)
+print(warm_browsergym_env.client.connect is helpers.browser.connect)
+for path in (browsergym_env, warm_browsergym_env, helpers.browser):
+    print(path.__file__)
+for name in ("openenv-browsergym_env", "openenv-warm-browsergym-env"):
+    print(len(importlib.metadata.files(name)))
+"""
+
+
+def install(folders, target):
+    """Install packages from their folders, without a network."""
+    command = ["uv", "pip", "install", "--offline", "--no-deps", "--no-build-isolation", "-q"]
+    command += ["--python", sys.executable, "--target", str(target), *map(str, folders)]
+    subprocess.run([sys.executable, "-m", *command], check=True)
+
+
+def test_upstreams_package_is_installed_beside_it(space, tmp_path):
+    """A stand-in with upstream's names: neither package overwrites what the other brings."""
+    upstream = tmp_path / "upstream"
+    for name, text in UPSTREAM.items():
+        path = upstream / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    copy = shutil.copytree(space, tmp_path / "space")  # building leaves files behind
+    installed = tmp_path / "installed"
+    install([copy, upstream], installed)
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE],
+        cwd=tmp_path,
+        env=environment() | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    module, same, *paths, ours, theirs = done.stdout.split()
+    assert (module, same) == ("browsergym_env.client", "True")
+    assert all(path.startswith(str(installed)) for path in paths)
+    assert min(int(ours), int(theirs)) > 5
 
 
 def test_the_manifests_agree_on_the_port(space):
@@ -102,6 +163,8 @@ def test_the_server_of_the_container(space, monkeypatch):
         with connect(url, token=TOKEN) as env:
             env.reset("click-test", seed=0)
             assert env.step("click('13')").reward == 1.0
+        with connect(f"http://me:{TOKEN}@127.0.0.1:{port}") as env:
+            assert env.reset("click-test", seed=0).goal
         with pytest.raises(BrowserServerError, match="wants its token"):
             connect(url, token="another")
         # OpenEnv's own check of a running server knows no token, so its requests get ours.

@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from trl import chat_template_utils
 
 from helpers.browser.actions import ACTIONS, parse_action, signature
 from helpers.policy.loading import load_policy
@@ -121,7 +122,13 @@ def test_the_prompt_ends_where_the_answer_starts(tokenizer):
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_conversation_that_grows_is_the_template_of_all_its_messages(tokenizer, ended):
+@pytest.mark.parametrize("template", ["", "lfm2_2_5_chat_template", "qwen3_chat_template"])
+def test_a_conversation_that_grows_is_the_template_of_all_its_messages(
+    tokenizer, template, ended, monkeypatch
+):
+    """With the template of the embedded policy, and with those of larger ones as TRL has them."""
+    if template:
+        monkeypatch.setattr(tokenizer, "chat_template", getattr(chat_template_utils, template))
     messages = build_messages(seen())
     answer = "click('13')"
     ids = prompt_ids(tokenizer, messages) + tokenizer(answer)["input_ids"]

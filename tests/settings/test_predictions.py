@@ -116,7 +116,7 @@ def test_too_much_for_a_gpu_names_each_way_that_fits():
     with pytest.raises(ProfileError) as error:
         check_fits(small)
     sentence = str(error.value)
-    assert "lfm2-350m needs about" in sentence
+    assert "lfm2.5-350m needs about" in sentence
     assert "this machine has 15.0 GB (activations" in sentence
     words = sentence.partition(": set ")[2]
     ways = words.rstrip(".").split(", or ")
@@ -162,6 +162,7 @@ def test_prompts_are_shared_where_the_trainer_shares_them(name):
     families = {
         "smollm2": "llama",
         "lfm2": "lfm2",
+        "lfm2.5": "lfm2",
         "functiongemma": "gemma3_text",
         "qwen3": "qwen3",
     }

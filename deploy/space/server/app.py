@@ -4,8 +4,11 @@ token.
     BROWSER_SERVER_TOKEN=... python -m server.app
 
 ``PORT`` (8000), ``WORKERS`` (about one per core) and ``SESSIONS`` (64) come from the environment.
-Who connects gives the token: ``connect(url, token=...)``. It ends, with an exit code that makes a
-platform start it again, where nothing answers any more.
+Who connects gives the token: ``connect(url, token=...)``, or, for clients that take nothing but an
+address, ``https://any-name:TOKEN@host``. There is no server without one, not even behind the door
+of a private Space: what opens that door is a header again, which such clients cannot send.
+
+It ends, with an exit code that makes a platform start it again, where nothing answers any more.
 """
 
 import os

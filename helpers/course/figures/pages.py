@@ -24,8 +24,8 @@ Box = tuple[float, float, float, float]
 Crop = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels of the screenshot."""
 
-FULL: Crop = (0, 0, 332, 214)  # the whole screenshot
-PAGE: Crop = (0, 50, 160, 210)  # where a task draws: below its yellow bar, left of the grey
+FULL: Crop = (0, 0, 498, 321)  # the whole screenshot
+PAGE: Crop = (0, 75, 240, 315)  # where a task draws: below its yellow bar, left of the grey
 
 
 class Panel(NamedTuple):
@@ -119,8 +119,9 @@ def gallery(
 
 
 def _picture(screenshot: bytes | None) -> Pictures.Image:
+    """The screenshot as large as the boxes take it to be, for it may be a small one."""
     if screenshot:
-        return Pictures.open(io.BytesIO(screenshot)).convert("RGB")
+        return Pictures.open(io.BytesIO(screenshot)).convert("RGB").resize(FULL[2:])
     return Pictures.new("RGB", FULL[2:], "#cccccc")
 
 

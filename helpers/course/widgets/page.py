@@ -10,7 +10,7 @@ from helpers.browser.models import BrowserObservation, BrowserServerError, Clien
 from helpers.course.figures import PAGE, annotate, as_png
 from helpers.course.widgets.live import clickable_picture, show_live
 
-ZOOM = 2.5  # pixels on the screen for one of the page
+ZOOM = 5 / 3  # pixels on the screen for one of the screenshot
 
 Policy = Callable[[BrowserObservation], str]
 """From an observation to an answer."""
@@ -138,7 +138,7 @@ def _clickable_page(seen: BrowserObservation, press: Callable[[str], None]) -> w
     figure = annotate(seen, "", PAGE)
     figure.set_layout_engine("none")
     figure.set_size_inches(ZOOM * (right - left) / figure.dpi, ZOOM * (bottom - top) / figure.dpi)
-    # Without margins: a pixel of the page is ZOOM pixels of the picture.
+    # Without margins: a pixel of the screenshot is ZOOM pixels of the figure.
     figure.axes[0].set_position((0, 0, 1, 1))
     spots = {}
     for element in seen.elements:

@@ -3,15 +3,28 @@
 A script reads only what a policy sees. Scripts are upper bounds for the results, witnesses in the
 audit of rewards (`benchmarks.audit`) and the teachers of a warm-up (`helpers.learning.warm_up`).
 Some are not perfect; the audit says how often each is paid. To add one, write it into the file of
-its kind (`buttons`, `lists`, `fields`, `forms`) and name it here.
+its kind (`buttons`, `lists`, `fields`, `forms` and the other files) and name it here.
+A script that raises on a page that it does not expect waits instead, and loses its turn.
+
+`OUT_OF_REACH` says of the other tasks of a standard set why who reads text cannot do them.
 """
 
 from helpers.episodes.play import Agent
-from helpers.evaluation.agents import text_match_agent
-from helpers.evaluation.scripted import buttons, fields, forms, lists
+from helpers.evaluation.agents import noop_on_error, text_match_agent
+from helpers.evaluation.scripted import (
+    buttons,
+    cards,
+    fields,
+    forms,
+    games,
+    inbox,
+    links,
+    lists,
+    posts,
+)
 from helpers.evaluation.scripted.page import fill_fields, quoted
 
-SCRIPTS: dict[str, Agent] = {
+_SCRIPTS: dict[str, Agent] = {
     # Buttons, tabs and the like
     "click-test": text_match_agent,
     "click-button": text_match_agent,
@@ -30,11 +43,20 @@ SCRIPTS: dict[str, Agent] = {
     "odd-or-even": buttons.odd_or_even,
     "buy-ticket": buttons.ticket,
     "identify-shape": buttons.kind_of_drawing,
+    # Links in a text
+    "click-link": links.in_text,
+    "click-tab-2": links.behind("link", first_is_open=True),
+    "click-tab-2-easy": links.behind("link", first_is_open=True),
+    "click-tab-2-medium": links.behind("link", first_is_open=True),
+    "click-tab-2-hard": links.behind("link", first_is_open=True),
+    "click-collapsible-2": links.behind("tab", first_is_open=False),
+    "click-collapsible-2-nodelay": links.behind("tab", first_is_open=False),
     # Boxes, lists, menus and trees
     "click-option": lists.tick("radio"),
     "click-checkboxes": lists.tick("checkbox"),
     "click-checkboxes-large": lists.tick("checkbox"),
     "click-checkboxes-transfer": lists.tick("checkbox"),
+    "click-checkboxes-soft": lists.tick_synonyms,
     "choose-list": lists.select_listed,
     "click-scroll-list": lists.select_listed,
     "click-menu": lists.menu_path,
@@ -52,7 +74,35 @@ SCRIPTS: dict[str, Agent] = {
     "simple-algebra": fill_fields(fields.algebra),
     "read-table": fill_fields(fields.cell_of_goal),
     "read-table-2": fill_fields(fields.cells_of_labels),
+    # Messages and posts
+    "email-inbox": inbox.inbox,
+    "email-inbox-delete": inbox.inbox,
+    "email-inbox-important": inbox.inbox,
+    "email-inbox-noscroll": inbox.inbox,
+    "email-inbox-reply": inbox.inbox,
+    "email-inbox-star-reply": inbox.inbox,
+    "email-inbox-forward": inbox.inbox,
+    "email-inbox-forward-nl": inbox.inbox,
+    "email-inbox-forward-nl-turk": inbox.inbox,
+    "email-inbox-nl-turk": inbox.inbox,
+    "social-media": posts.one_post,
+    "social-media-all": posts.several_posts,
+    "social-media-some": posts.several_posts,
+    # Small searches
+    "find-greatest": cards.greatest,
+    "phone-book": cards.contact,
+    "generate-number": cards.number_that_fits,
+    "copy-paste": cards.copy,
+    "copy-paste-2": cards.copy,
+    "scroll-text": cards.last_word,
+    # Games
+    "tic-tac-toe": games.TicTacToe(),
+    "count-shape": games.count_drawings,
+    "grid-coordinate": games.middle_of_grid,
     # Forms of several steps
+    "login-user-popup": forms.login_with_popup,
+    "book-flight": forms.book_flight,
+    "book-flight-nodelay": forms.book_flight,
     "form-sequence-2": forms.radio_then_text,
     "form-sequence-3": forms.drop_down_then_button,
     "multi-layouts": forms.movie_search,
@@ -69,3 +119,20 @@ SCRIPTS: dict[str, Agent] = {
     "choose-date-medium": forms.calendar,
     "choose-date-nodelay": forms.calendar,
 }
+
+SCRIPTS: dict[str, Agent] = {task: noop_on_error(script) for task, script in _SCRIPTS.items()}
+
+_COLOUR = "colours are pixels: the tree says nothing of them"
+_NO_NUMBER = "the parts of the drawing have no number to act on, only the whole has"
+OUT_OF_REACH: dict[str, str] = {
+    "click-color": _COLOUR,
+    "click-shades": _COLOUR,
+    "click-pie": _NO_NUMBER,
+    "click-pie-nodelay": _NO_NUMBER,
+    "click-shape": _NO_NUMBER,
+    "grid-coordinate": f"{_NO_NUMBER}, and its middle is right on one page of 25",
+    "count-shape": "partly: letters and digits are text; size, colour and kind of shape are pixels",
+    "identify-shape": "partly: letters and digits are text, shapes are pixels",
+}
+"""Tasks of the 56 that ask for what is not in the text, or for what has no number, and why. They
+are played and counted like all others."""

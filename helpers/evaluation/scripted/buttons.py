@@ -21,7 +21,7 @@ from helpers.evaluation.scripted.page import (
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation
 
-TALLEST_LINE = 24  # pixels: a text box that is higher is a text area
+TEXT_FIELD = 5.5  # times as wide as high, or more: a text area is less
 
 
 def buttons_in_order(seen: BrowserObservation, turn: int) -> str:
@@ -50,14 +50,14 @@ def collapsible(seen: BrowserObservation, turn: int) -> str:
 
 def widget(seen: BrowserObservation, turn: int) -> str:
     """Clicks a widget of the kind that the goal has in quotes. Text fields and text areas have the
-    same role; their height tells them apart."""
+    same role; their shape tells them apart."""
     kind = first_quoted(seen)
     if kind not in ("text", "textarea"):
         return click(with_role(seen, kind)[0])
     boxes = [
         e
         for e in with_role(seen, "textbox")
-        if e.box is not None and (e.box[3] > TALLEST_LINE) == (kind == "textarea")
+        if e.box is not None and (e.box[2] < TEXT_FIELD * e.box[3]) == (kind == "textarea")
     ]
     return click(boxes[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar as calendars
 import re
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from helpers.evaluation.scripted.page import (
     fill,
     find,
     first_quoted,
+    nodes,
     ordinal,
+    plain_texts,
     press,
     quoted,
     select,
@@ -21,10 +24,12 @@ from helpers.evaluation.scripted.page import (
 )
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
-    from helpers.browser.models import BrowserObservation
+    from helpers.browser.models import BrowserObservation, Element
 
 RESULTS_A_PAGE = 3  # of the search engine
+FILM_FIELDS = 3  # of the search for films: genre, director, year
 MONTH_SHOWN_FIRST = 12  # the calendar opens on December
+MONTHS = list(calendars.month_name)[1:]
 DATE_OR_TIME_BID = "14"  # on both pages the field is the first element of all
 
 
@@ -53,13 +58,13 @@ def movie_search(seen: BrowserObservation, turn: int) -> str:
     genre, director, year = find(
         r"^Search for (\w+) movies directed by (\w+) from year (\d+)", seen.goal
     ).groups()
-    values = {"Year": year, "Genre": genre, "Director": director}
-    if turn < len(values):
-        labels = re.findall(r"'(Year|Genre|Director)(?: Name)?'", seen.axtree_txt)
+    values = {"Year": year, "Date": year, "Genre": genre, "Director": director}
+    if turn < FILM_FIELDS:
+        labels = re.findall(r"'(?:\w+ )?(Year|Date|Genre|Director)(?: Name)?:?'", seen.axtree_txt)
         in_order = list(dict.fromkeys(labels))
         return fill(with_role(seen, "textbox")[turn], values[in_order[turn]])
-    buttons = with_role(seen, "button")
-    return click(buttons[-1] if buttons else seen.elements[-1])
+    elements = with_role(seen, "button") or seen.elements
+    return click(elements[-1] if elements else None)
 
 
 def search_engine(seen: BrowserObservation, turn: int) -> str:
@@ -134,6 +139,72 @@ def enter_time(seen: BrowserObservation, turn: int) -> str:
     hour, minute, half = find(r"(\d+):(\d+) ([AP]M)", seen.goal).groups()
     hour_of_24 = int(hour) % 12 + (12 if half == "PM" else 0)
     return format_action("fill", DATE_OR_TIME_BID, f"{hour_of_24:02d}:{minute}")
+
+
+def login_with_popup(seen: BrowserObservation, turn: int) -> str:
+    """Fills in name and password, and cancels the question that may come up meanwhile. A password
+    is shown as dots, one for each letter."""
+    cancel = with_name(seen, "Cancel", "button")
+    if cancel:
+        return click(cancel)
+    fields = with_role(seen, "textbox")
+    name, password = quoted(seen)
+    if fields[0].value != name:
+        return fill(fields[0], name)
+    if len(fields[1].value) != len(password):
+        return fill(fields[1], password)
+    return submit(seen)
+
+
+FLIGHT = re.compile(r"Book the (cheapest|shortest) .* from: (.*) to: (.*) on (\d+)/(\d+)/\d+")
+
+
+def book_flight(seen: BrowserObservation, turn: int) -> str:
+    """Fills in the two cities and the day, searches, and books the cheapest or shortest flight."""
+    match = FLIGHT.search(seen.goal)
+    if match is None:
+        raise ValueError(f"This goal books no flight: {seen.goal!r}.")
+    kind, origin, destination, month, day = match.groups()
+    offers = [e for e in with_role(seen, "button") if e.name.startswith("Book flight")]
+    if offers:
+        return click(_best_offer(seen, offers, kind))
+    fields = with_role(seen, "textbox")
+    for field, city in zip(fields, (origin, destination), strict=False):
+        if city not in field.value or "(" not in field.value:
+            return _city(seen, field, city)
+    if not fields[2].value:
+        return _day(seen, fields[2], int(month), int(day))
+    return click(with_name(seen, "Search", "button"))
+
+
+def _best_offer(seen: BrowserObservation, offers: list[Element], kind: str) -> Element:
+    """The cheapest or shortest of the flights that are offered."""
+    if kind == "cheapest":
+        return min(offers, key=lambda e: int(e.name.rpartition("$")[2]))
+    times = (re.fullmatch(r"(\d+)h (\d+)m", text) for text in plain_texts(seen))
+    minutes = [60 * int(time[1]) + int(time[2]) for time in times if time]
+    return offers[minutes.index(min(minutes))]
+
+
+def _city(seen: BrowserObservation, field: Element, city: str) -> str:
+    """Types a city or an airport's code, then takes the suggestion that holds it."""
+    if field.value == city:
+        bid = ""
+        for node in nodes(seen):
+            bid = node.bid or bid  # of the list's item around a text
+            if node.role == "StaticText" and city in node.name and "(" in node.name:
+                return format_action("click", bid)
+    return fill(field, city)
+
+
+def _day(seen: BrowserObservation, field: Element, month: int, day: int) -> str:
+    """Opens the calendar, goes back to the month, takes the day."""
+    shown = [MONTHS.index(text) for text in plain_texts(seen) if text in MONTHS]
+    if not shown:
+        return click(field)
+    if shown[0] + 1 > month:
+        return click(with_name(seen, "Prev", "link"))
+    return click(with_name(seen, str(day), "link"))
 
 
 def _date_of_goal(seen: BrowserObservation) -> tuple[str, str, str]:

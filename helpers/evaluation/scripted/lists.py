@@ -17,9 +17,20 @@ from helpers.evaluation.scripted.page import (
     with_name,
     with_role,
 )
+from helpers.evaluation.scripted.words import same_meaning
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation
+
+ICONS = {  # the usual meaning of jQuery's pictures
+    "ui-icon-disk": "Save",
+    "ui-icon-seek-start": "Prev",
+    "ui-icon-stop": "Stop",
+    "ui-icon-play": "Play",
+    "ui-icon-seek-end": "Next",
+    "ui-icon-zoomin": "Zoom In",
+    "ui-icon-zoomout": "Zoom Out",
+}
 
 
 def tick(role: str) -> Agent:
@@ -35,6 +46,15 @@ def tick(role: str) -> Agent:
         return submit(seen)
 
     return act
+
+
+def tick_synonyms(seen: BrowserObservation, turn: int) -> str:
+    """Ticks a word of the same meaning for each that the goal lists, one a turn, then hands in."""
+    words = find(r"^Select words similar to (.*) and click Submit", seen.goal)[1].split(", ")
+    for box in with_role(seen, "checkbox"):
+        if box.value != "true" and any(same_meaning(box.name, word) for word in words):
+            return click(box)
+    return submit(seen)
 
 
 def select_listed(seen: BrowserObservation, turn: int) -> str:
@@ -58,8 +78,10 @@ def menu_path(seen: BrowserObservation, turn: int) -> str:
 
 
 def menu_behind_button(seen: BrowserObservation, turn: int) -> str:
-    """Opens the menu, then walks to the item; a submenu opens under the mouse."""
-    item = with_name(seen, quoted(seen)[-1], "menuitem")
+    """Opens the menu, then walks to the item; a submenu opens under the mouse. The goal may name an
+    item by its picture."""
+    wanted = quoted(seen)[-1]
+    item = with_name(seen, ICONS.get(wanted, wanted), "menuitem")
     if item:
         return click(item)
     for branch in with_role(seen, "menuitem"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helpers.browser.actions import format_action
@@ -11,6 +12,23 @@ from helpers.episodes.play import Agent
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation, Element
+
+# A line of the tree: [13] button 'Ok', focused. Not every node has a bid.
+_NODE = re.compile(
+    r"^\t*(?:\[(?P<bid>\w+)\] )?(?P<role>[\w-]+) "
+    r"(?P<quote>['\"])(?P<name>.*?)(?P=quote)(?=$|, | \w+=)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One line of the accessibility tree. ``bid`` is "" where the node has none."""
+
+    bid: str
+    role: str
+    name: str
+
 
 CLICK_NOTHING = "click(None)"  # no action: it names no element
 
@@ -32,9 +50,21 @@ def with_name(seen: BrowserObservation, name: str, *roles: str) -> Element | Non
     return None
 
 
+def nodes(seen: BrowserObservation) -> list[Node]:
+    """The accessibility tree, line by line, top down; pieces of texts are left out."""
+    found = _NODE.finditer(seen.axtree_txt)
+    lines = [Node(match["bid"] or "", match["role"], match["name"]) for match in found]
+    return [node for node in lines if node.role != "InlineTextBox"]
+
+
 def plain_texts(seen: BrowserObservation) -> list[str]:
     """The texts of the page that are no names of elements, top down."""
-    return re.findall(r"StaticText '(.*)'$", seen.axtree_txt, re.MULTILINE)
+    return [node.name for node in nodes(seen) if node.role == "StaticText"]
+
+
+def nameless(seen: BrowserObservation) -> list[Element]:
+    """The elements that take clicks and that the tree does not name, in the order of the page."""
+    return [e for e in seen.elements if e.clickable and not e.name and e.role == "generic"]
 
 
 def quoted(seen: BrowserObservation) -> list[str]:

@@ -1,0 +1,64 @@
+"""The size of the page, at each moment of an episode what it is in stock BrowserGym.
+
+Stock sets a task up, and looks at it for the first time, at 332 x 214, which MiniWoB's tasks ask
+for. Each of its looks ends with a picture, for which it overrides that size in a DevTools session
+of its own. When this session ends, the size that Playwright has set ends with it, and the page is
+as large as Chromium's window, 800 x 600, until the next picture. So all actions are taken there,
+and all later looks are looks at a page of 800 x 600; only pictures show 332 x 214, drawn with one
+and a half pixels for one of the page's (``_bgym_scale_factor`` of `browsergym.miniwob.base`).
+"""
+
+import base64
+from typing import Any
+
+from playwright.sync_api import CDPSession, Page, ViewportSize
+
+SETUP: ViewportSize = {"width": 332, "height": 214}
+COME_TO_REST = "() => window.__course && __course.comeToRest()"
+
+
+class Viewport:
+    """The size of one page, which a context has opened with `SETUP`."""
+
+    def __init__(self, page: Page, cdp: CDPSession) -> None:
+        self._page = page
+        self._cdp = cdp
+        self._for_setup = True
+        # As Playwright's session has it already; but only what this one has set can it take back,
+        # and Playwright's is lost with it.
+        self._override(SETUP, 1.0)
+
+    def for_setup(self) -> None:
+        """As a page is when stock sets a task up."""
+        if not self._for_setup:
+            self._override(SETUP, 1.0)
+
+    def for_acting(self) -> None:
+        """As a page is in stock once it has been looked at. No size is set, rather than that of the
+        window: the hover state that pictures show depends on it."""
+        if self._for_setup:
+            self._cdp.send("Emulation.clearDeviceMetricsOverride")
+            self._for_setup = False
+
+    def picture(self, scale: float) -> bytes:
+        """The page as PNG, ``scale`` pixels for one of the page's. Leaves it as for acting.
+
+        In a page of another size the mouse is over something else, and the next frame but one after
+        the resize is drawn so. Of a page that has come to rest, as stock's has in the half second
+        before, the picture is the first one."""
+        self._page.evaluate(COME_TO_REST)
+        self._override(SETUP, scale)
+        png = self._cdp.send("Page.captureScreenshot", {"format": "png"})["data"]
+        self.for_acting()
+        return base64.b64decode(png)
+
+    def _override(self, size: ViewportSize, scale: float) -> None:
+        metrics: dict[str, Any] = {
+            **size,
+            "screenWidth": size["width"],
+            "screenHeight": size["height"],
+            "deviceScaleFactor": scale,
+            "mobile": False,
+        }
+        self._cdp.send("Emulation.setDeviceMetricsOverride", metrics)
+        self._for_setup = True

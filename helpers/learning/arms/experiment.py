@@ -1,0 +1,286 @@
+"""The experiment from its beginning to its table, each part kept in a file: what is there is done.
+
+Stopped at any moment and called again, it goes on: with the part it was in, and within the run of
+an arm with the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from helpers.episodes.config import EpisodeSpec, RolloutConfig
+from helpers.episodes.episode import Episode, read_episodes, write_episodes
+from helpers.episodes.play import play_episodes
+from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, specs
+from helpers.learning.arms.choice import affordable, chosen_tasks
+from helpers.learning.arms.needs import Needs, config_of, measure_needs
+from helpers.learning.arms.outcomes import Outcomes, Player, measure_outcomes, outcomes_of, rates
+from helpers.learning.arms.plan import DEMONSTRATIONS, Plan, arm_settings
+from helpers.learning.checkpoints import drop_checkpoints_after, saving
+from helpers.learning.recorder import read_metrics
+from helpers.learning.resuming import prepare_folder
+from helpers.learning.run import build_trainer
+from helpers.learning.warm_up import demonstrate, fit
+from helpers.policy.generators import TransformersGenerator
+from helpers.policy.loading import Policy, load_policy
+from helpers.settings.files import new_folder, read_object, write_whole
+from helpers.settings.machine import run_facts
+from helpers.settings.run_folder import release_folder
+
+if TYPE_CHECKING:
+    from helpers.browser.models import Client
+    from helpers.settings.profiles import Profile
+
+Say = Callable[[str], None]
+DEMONSTRATED = "demonstrations.jsonl"  # in the folder of a warm-up
+UPDATES_KEPT = 5  # between two checkpoints of an arm
+
+
+class Experiment:
+    """The parts of the experiment in the order in which they are done."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        profile: Profile,
+        clients: Sequence[Client],
+        folder: Path,
+        keep: bool = False,
+        say: Say = print,
+    ) -> None:
+        """``keep``: keep the policy of every run, about 0.5 GB each."""
+        self.plan = plan
+        self.profile = profile
+        self.clients = clients
+        self.folder = folder
+        self.keep = keep
+        self.say = say
+
+    # 1. The tasks
+
+    def needs(self) -> dict[str, Needs]:
+        """What the candidates need, of those that are affordable."""
+        known = read_object(self.folder / "needs.json")
+        if known is None:
+            tokenizer = load_policy(self.plan.policy, weights=False).tokenizer
+            needs = measure_needs(self.plan.candidates, self.clients, tokenizer)
+            known = {task: asdict(need) for task, need in needs.items()}
+            self._write("needs.json", known)
+        needs = {
+            task: Needs(**{**need, "actions": tuple(need["actions"])})
+            for task, need in known.items()
+        }
+        return affordable(needs, self.plan)
+
+    def config(self) -> RolloutConfig:
+        """How all episodes are played: as the candidates need it, whichever are chosen."""
+        return config_of(self.needs())
+
+    def warm_up(self, demos: int) -> Path:
+        """The folder of the policy after ``demos`` demonstrations of each task.
+
+        Other numbers than the plan's are for the chosen tasks only: the others keep theirs.
+        """
+        folder = self.folder / f"warm-{demos}"
+        if (folder / "warm_up.json").exists():
+            return folder / "policy"
+        begin = time.monotonic()
+        policy = load_policy(self.plan.policy, "float32", self.profile.device)
+        episodes = self._demonstrate(demos, policy)
+        write_episodes(folder / DEMONSTRATED, episodes)
+        playing = time.monotonic() - begin
+        self.say(f"warm-up: {len(episodes)} demonstrations in {playing:.0f} s")
+        plan = self.plan
+        metrics = fit(
+            policy,
+            episodes,
+            folder,
+            plan.warm_up_epochs,
+            plan.warm_up_rate,
+            seed=0,
+            dtype=plan.warm_up_dtype,
+        )
+        tokens = sum(len(episode.ledger.ids) for episode in episodes)
+        record = {"demonstrations": len(episodes), "tokens": tokens, **metrics, **run_facts()}
+        self.say(f"warm-up: {tokens} tokens, {metrics['seconds']:.0f} s")
+        self._write(f"warm-{demos}/warm_up.json", record)
+        return folder / "policy"
+
+    def _demonstrate(self, demos: int, policy: Policy) -> list[Episode]:
+        """Episodes of the scripts: ``demos`` of the chosen tasks, the plan's number of others."""
+        numbers = dict.fromkeys(self.needs(), self.plan.demos)
+        if demos != self.plan.demos:
+            numbers |= dict.fromkeys(self.tasks(), demos)
+        episodes: list[Episode] = []
+        for number in dict.fromkeys(numbers.values()):
+            names = [task for task in numbers if numbers[task] == number]
+            episodes += demonstrate(
+                names, number, self.clients, policy.tokenizer, config=self.config()
+            )
+        return episodes
+
+    def tasks(self) -> tuple[str, ...]:
+        """The chosen tasks; the sampled success of each candidate is measured the first time."""
+        known = read_object(self.folder / "choice.json")
+        if known is None:
+            known = self._choose()
+            self._write("choice.json", known)
+        return tuple(known["tasks"])
+
+    def _choose(self) -> dict[str, Any]:
+        plan, needs = self.plan, self.needs()
+        policy = load_policy(str(self.warm_up(plan.demos)), "float32", self.profile.device)
+        begin = time.monotonic()
+        pages = _pages(tuple(needs), VALIDATION_SEEDS, plan.choice_pages)
+        again = [page for page in pages for _ in range(plan.choice_samples)]
+        solved = outcomes_of(self.player(policy)(again, 1.0))
+        success = {task: rate for task, (rate, _) in rates(solved).items()}
+        tasks = chosen_tasks(success, needs, plan)
+        seconds = time.monotonic() - begin
+        self.say(f"chosen in {seconds:.0f} s: {', '.join(tasks)}")
+        return {
+            "tasks": tasks,
+            "success": {task: round(rate, 3) for task, rate in success.items()},
+            "turns": {task: needs[task].mean_turns for task in success},
+            "outcomes": solved,
+            "seconds": round(seconds, 1),
+        }
+
+    def player(self, policy: Policy) -> Player:
+        """Plays pages with a policy; the same pages are sampled alike each time."""
+        generator = TransformersGenerator(policy.model, policy.tokenizer)
+        config = self.config()
+
+        def play(pages: Sequence[EpisodeSpec], temperature: float) -> list[Episode]:
+            torch.manual_seed(0)
+            how = replace(config, temperature=temperature)
+            return play_episodes(pages, self.clients, generator, policy.tokenizer, how)
+
+        return play
+
+    # 2. The arms
+
+    def before(self, demos: int) -> Outcomes:
+        """How the warm-up does on the test pages."""
+        name = f"warm-{demos}/outcomes.json"
+        if read_object(self.folder / name) is None:
+            policy = load_policy(str(self.warm_up(demos)), "float32", self.profile.device)
+            self._write(name, self._test(policy))
+        return self._outcomes(name)
+
+    def run(self, arm: str, demos: int, seed: int) -> Outcomes:
+        """Train an arm with a seed, and test it."""
+        folder = self.run_folder(arm, demos, seed)
+        name = str(folder.relative_to(self.folder) / "outcomes.json")
+        if read_object(self.folder / name) is None:
+            begin = time.monotonic()
+            warm = self.warm_up(demos)
+            policy = load_policy(str(warm), "float32", self.profile.device)
+            train = self._fine_tune if arm == DEMONSTRATIONS else self._reinforce
+            record = train(policy, arm, demos, seed)
+            record["seconds_training"] = round(time.monotonic() - begin, 1)
+            self._write(name, {**self._test(policy), **record})
+            drop_checkpoints_after(folder, -1)
+            release_folder(folder)
+            del policy
+            gc.collect()
+        return self._outcomes(name)
+
+    def run_folder(self, arm: str, demos: int, seed: int) -> Path:
+        """Where the run of an arm is kept."""
+        return self.folder / "runs" / f"{arm.replace(' ', '-')}-{demos}-seed{seed}"
+
+    def _fine_tune(self, policy: Policy, arm: str, demos: int, seed: int) -> dict[str, Any]:
+        """More epochs of the demonstrations of the chosen tasks, those of the warm-up."""
+        plan = self.plan
+        shown = read_episodes(self.folder / f"warm-{demos}" / DEMONSTRATED)
+        episodes = [episode for episode in shown if episode.task in self.tasks()]
+        folder = self.run_folder(arm, demos, seed)
+        metrics = fit(
+            policy,
+            episodes,
+            folder,
+            epochs=1,
+            learning_rate=plan.learning_rate,
+            seed=seed,
+            dtype=self.profile.dtype,
+            updates=plan.updates,
+            batch=plan.demo_batch,
+        )
+        if not self.keep:
+            _delete_weights(folder / "policy")
+        return {"episodes": 0, "demonstrations": len(episodes), "updates": metrics["steps"]}
+
+    def arm_profile(self, arm: str, demos: int, seed: int) -> Profile:
+        """The settings of an arm's run."""
+        plan = self.plan
+        return replace(
+            self.profile,
+            policy=str(self.warm_up(demos)),
+            generator="transformers",
+            task=",".join(self.tasks()),
+            examples="none",
+            updates=plan.updates,
+            warmup=min(self.profile.warmup, plan.updates // 5),
+            learning_rate=plan.learning_rate,
+            save_every=UPDATES_KEPT,
+            seed=seed,
+            **{"groups": plan.groups, "group_size": plan.group_size, **arm_settings(arm, plan)},
+        )
+
+    def _reinforce(self, policy: Policy, arm: str, demos: int, seed: int) -> dict[str, Any]:
+        """GRPO, or what the arm has made of it."""
+        folder = self.run_folder(arm, demos, seed)
+        profile = self.arm_profile(arm, demos, seed)
+        checkpoint = prepare_folder(folder, profile, lora=False, resume=True)
+        trainer = build_trainer(profile, policy, self.clients, folder, config=self.config())
+        trainer.train(resume_from_checkpoint=checkpoint)
+        if self.keep:
+            with new_folder(folder / "policy") as saved, saving(folder):
+                trainer.save_model(str(saved))
+        return arm_numbers(read_metrics(folder), profile)
+
+    def _test(self, policy: Policy) -> dict[str, Any]:
+        pages = _pages(self.tasks(), TEST_SEEDS, self.plan.pages)
+        begin = time.monotonic()
+        outcomes = measure_outcomes(pages, self.plan.samples, self.player(policy))
+        return {**asdict(outcomes), "seconds_testing": round(time.monotonic() - begin, 1)}
+
+    def _outcomes(self, name: str) -> Outcomes:
+        known = read_object(self.folder / name) or {}
+        return Outcomes(known["greedy"], known["sampled"])
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        write_whole(self.folder / name, json.dumps(content, indent=1) + "\n")
+
+
+def arm_numbers(rows: Sequence[dict[str, float]], profile: Profile) -> dict[str, Any]:
+    """What a run's metrics say in all: episodes, updates, and the share of silent groups."""
+    extra = sum(row.get("pages/extra_episodes", 0.0) for row in rows)
+    silent = [row["frac_reward_zero_std"] for row in rows]
+    return {
+        "episodes": int(len(rows) * profile.batch + extra),
+        "extra_episodes": int(extra),
+        "updates": len(rows),
+        "silent": round(sum(silent) / len(silent), 3),
+        "seconds_updates": round(sum(row["step_time"] for row in rows), 1),
+    }
+
+
+def _pages(tasks: Sequence[str], seeds: range, n: int) -> list[EpisodeSpec]:
+    """The first ``n`` pages of each task on a range of seeds."""
+    return [page for task in tasks for page in specs(task, seeds, n)]
+
+
+def _delete_weights(policy: Path) -> None:
+    """Delete the weights of a policy that has been tested."""
+    for path in policy.glob("*.safetensors"):
+        path.unlink()

@@ -1,0 +1,113 @@
+"""What a task needs to be played, measured on the episodes of its script.
+
+How many turns, how long an answer, how long an episode: none of it is written down by hand. The
+script plays a few training pages with room to spare, and what it used is what a policy is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from helpers.episodes.config import EpisodeSpec, RolloutConfig
+from helpers.episodes.ledger import POLICY
+from helpers.episodes.play import play
+from helpers.episodes.players import ScriptPlayer
+from helpers.episodes.tasks import train_seeds
+from helpers.learning.warm_up import script_of
+from helpers.policy.prompts import PromptConfig
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from helpers.browser.models import Client
+    from helpers.episodes.episode import Episode
+
+ROOM = RolloutConfig(max_turns=16, max_tokens=64, max_length=1_400)
+PAGES = 6  # of each task that its script plays
+SPARE_TURNS = 1  # beyond the script's, for a policy that errs once
+SPARE_TOKENS = 4  # of an answer, for an element with a longer number
+
+TAUGHT = ("click", "fill", "press", "select_option")  # shown in every prompt, used or not
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the script of a task used in the episodes that it solved, at most."""
+
+    played: int
+    solved: int
+    turns: int
+    mean_turns: float
+    answer_tokens: int
+    """Of the longest answer."""
+    episode_tokens: int
+    """Of the longest episode: the prompt, the answers and the pages between them."""
+    actions: tuple[str, ...]
+
+
+def measure_needs(
+    tasks: Sequence[str], clients: Sequence[Client], tokenizer: PreTrainedTokenizerBase
+) -> dict[str, Needs]:
+    """Let the script of each task play a few training pages; {task: what it used}.
+
+    A task whose script solved none of them is left out.
+    """
+    config = RolloutConfig(
+        ROOM.max_turns,
+        ROOM.max_tokens,
+        max_length=ROOM.max_length,
+        prompt=PromptConfig(TAUGHT, examples=()),
+    )
+    specs = [EpisodeSpec(task, seed) for task in tasks for seed in train_seeds(task)[:PAGES]]
+    episodes = play(specs, clients, ScriptPlayer(script_of, tokenizer), config)
+    needs = {}
+    for task in tasks:
+        own = [episode for episode in episodes if episode.task == task]
+        if any(episode.solved for episode in own):
+            needs[task] = _needs_of(own)
+    return needs
+
+
+def _needs_of(episodes: Sequence[Episode]) -> Needs:
+    solved = [episode for episode in episodes if episode.solved]
+    turns = [len(episode.turns) for episode in solved]
+    answers = [length for episode in solved for length in _answer_lengths(episode)]
+    actions = {turn.parsed.name for episode in solved for turn in episode.turns}
+    return Needs(
+        played=len(episodes),
+        solved=len(solved),
+        turns=max(turns),
+        mean_turns=round(sum(turns) / len(turns), 2),
+        answer_tokens=max(answers),
+        episode_tokens=max(len(episode.ledger.ids) for episode in solved),
+        actions=tuple(sorted(actions)),
+    )
+
+
+def _answer_lengths(episode: Episode) -> list[int]:
+    """The tokens of each answer of an episode."""
+    lengths: list[int] = []
+    before = None
+    for owner in episode.ledger.owner:
+        if owner == POLICY:
+            if before == POLICY:
+                lengths[-1] += 1
+            else:
+                lengths.append(1)
+        before = owner
+    return lengths
+
+
+def config_of(needs: dict[str, Needs], temperature: float = 1.0) -> RolloutConfig:
+    """How tasks are played together: one prompt for all, and for each the turns that it needs."""
+    used = {action for need in needs.values() for action in need.actions}
+    further = tuple(sorted(used - set(TAUGHT)))
+    return RolloutConfig(
+        max_turns=max(need.turns for need in needs.values()) + SPARE_TURNS,
+        max_tokens=max(need.answer_tokens for need in needs.values()) + SPARE_TOKENS,
+        temperature=temperature,
+        prompt=PromptConfig(actions=(*TAUGHT, *further), examples=()),
+        turns={task: need.turns + SPARE_TURNS for task, need in needs.items()},
+    )

@@ -1,0 +1,217 @@
+"""The experiment of the arms: its rule, its comparisons, and the whole of it at a tiny scale."""
+
+import json
+
+import pytest
+from tiny_models import tiny_llama
+
+from helpers import command_line
+from helpers.evaluation.statistics import paired_interval, wilson_interval
+from helpers.learning.arms.choice import affordable, chosen_tasks
+from helpers.learning.arms.needs import Needs, config_of, measure_needs
+from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, measure_outcomes, rates
+from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned
+from helpers.learning.arms.table import best_arm
+from helpers.settings.errors import ProfileError
+from scripts.experiment import main
+
+PLAN = planned("smollm2-135m", ("click-test",), ["fewest=2", "most=4"])
+
+
+def need(turns, tokens=200, solved=6):
+    return Needs(6, solved, turns, float(turns), 12, tokens, ("click",))
+
+
+# The rule
+
+
+def test_tasks_between_the_limits_are_chosen_those_of_several_turns_first():
+    success = {"a": 0.5, "b": 0.1, "c": 0.6, "d": 0.25, "e": 0.9, "f": 0.45, "g": 0.55}
+    needs = {task: need(2 if task in "acd" else 1) for task in success}
+    assert chosen_tasks(success, needs, PLAN) == ("a", "c", "d", "f")
+
+
+def test_tasks_of_one_turn_stay_fewer():
+    success = {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5, "e": 0.5}
+    needs = {task: need(2 if task in "ab" else 1) for task in success}
+    assert chosen_tasks(success, needs, PLAN) == ("a", "b", "c")
+
+
+def test_too_few_tasks_are_one_sentence():
+    with pytest.raises(ProfileError, match="Only 1 tasks have a success of 20% to 80%"):
+        chosen_tasks({"a": 0.5, "b": 0.95}, {"a": need(2), "b": need(2)}, PLAN)
+
+
+def test_long_tasks_and_scripts_that_fail_are_left_out():
+    needs = {"short": need(1), "long": need(1, tokens=500), "failing": need(1, solved=2)}
+    assert list(affordable(needs, PLAN)) == ["short"]
+
+
+def test_how_tasks_are_played_follows_from_what_their_scripts_used():
+    needs = {"one": need(1), "five": Needs(6, 6, 5, 4.0, 30, 300, ("dblclick", "fill"))}
+    config = config_of(needs)
+    assert config.turns == {"one": 2, "five": 6}
+    assert config.max_tokens == 34
+    assert config.prompt.actions[-1] == "dblclick"
+    assert config.prompt.examples == ()
+
+
+def test_what_scripts_use_is_measured(browsers, policy):
+    needs = measure_needs(["click-test", "click-option"], browsers, policy.tokenizer)
+    assert needs["click-test"].turns == 1
+    assert needs["click-option"].turns == 2  # the radio button, then Submit
+    assert needs["click-option"].solved == needs["click-option"].played
+    assert needs["click-option"].actions == ("click",)
+    assert 0 < needs["click-test"].answer_tokens < 16
+    assert needs["click-test"].episode_tokens < needs["click-option"].episode_tokens
+
+
+# The plan
+
+
+def test_no_arm_plays_more_episodes_than_grpo():
+    episodes = PLAN.groups * PLAN.group_size
+    for arm in ARMS:
+        settings = arm_settings(arm, PLAN)
+        own = settings.get("groups", PLAN.groups) * PLAN.group_size
+        assert own + settings.get("resample", 0) <= episodes
+
+
+def test_an_experiment_goes_on_with_its_own_plan_only(tmp_path):
+    hold_to_plan(tmp_path, PLAN)
+    hold_to_plan(tmp_path, PLAN)
+    with pytest.raises(ProfileError, match="holds an experiment with updates=30, not 7"):
+        hold_to_plan(tmp_path, planned("smollm2-135m", ("click-test",), [*SAME, "updates=7"]))
+
+
+SAME = ["fewest=2", "most=4"]
+BAD = ["updates=0", "nothing=1", "updates", "seeds=", "low=0.9", "learning_rate=nan"]
+
+
+@pytest.mark.parametrize("change", BAD)
+def test_a_number_that_the_plan_cannot_have_is_one_sentence(change):
+    with pytest.raises(ProfileError) as error:
+        planned("smollm2-135m", (), [change])
+    assert "\n" not in str(error.value)
+
+
+# Outcomes
+
+
+def test_a_page_counts_once_greedily_and_is_passed_by_any_sample():
+    outcomes = Outcomes(
+        {"a#1": [True], "b#1": [False]},
+        {"a#1": [False, True], "b#1": [False, None], "c#1": [None, None]},
+    )
+    assert rates(outcomes.measure("greedy")) == {"a": (1.0, 1), "b": (0.0, 1)}
+    assert rates(outcomes.measure("sampled")) == {"a": (0.5, 2), "b": (0.0, 1), "c": (0.0, 0)}
+    assert outcomes.measure("pass") == {"a#1": [True], "b#1": [False], "c#1": [None]}
+
+
+def test_arms_are_compared_on_the_same_seed_page_and_try():
+    before = [{"a#1": [True, False], "a#2": [False, None]}, {"a#1": [False, False]}]
+    after = [{"a#1": [True, True], "a#2": [False, True]}, {"a#1": [True, False]}]
+    change = compare(before, after)
+    assert (change["n"], change["gained"], change["lost"]) == (5, 2, 0)
+    assert change["change"] == 0.4
+    assert (change["low"], change["high"]) == paired_interval(2, 0, 5)
+
+
+def test_an_arm_that_changes_nothing_has_an_interval_all_the_same():
+    """Nobody gained and nobody lost on 40 pages: as wide as Wilson's interval of 0 in 40."""
+    same = [{f"a#{i}": [True] for i in range(40)}]
+    change = compare(same, same)
+    assert change["change"] == 0
+    assert change["high"] == pytest.approx(wilson_interval(0, 40)[1])
+    assert change["low"] == pytest.approx(-change["high"])
+
+
+def test_runs_are_pooled_task_by_task():
+    """a: 3 of 4, b: 0 of 2; each task weighs the same."""
+    runs = [{"a#1": [True, True], "b#1": [False]}, {"a#1": [True, False], "b#1": [False]}]
+    assert mean_success(runs)[0] == pytest.approx(0.375)
+
+
+def test_the_control_and_the_demonstrations_are_never_the_best_arm():
+    rows = [{"arm": arm, "greedy": [0.5, 0, 1]} for arm in ARMS] + [{"arm": "warm-up"}]
+    for row in rows:
+        if row["arm"] in ("demonstrations", "shuffled"):
+            row["greedy"][0] = 0.9
+        if row["arm"] == "turn groups":
+            row["greedy"][0] = 0.6
+    assert best_arm(rows) == "turn groups"
+
+
+def test_pages_are_played_once_greedily_and_often_at_temperature_one():
+    from helpers.episodes.config import EpisodeSpec
+    from helpers.episodes.episode import Episode
+
+    asked = []
+
+    def player(pages, temperature):
+        asked.append((len(pages), temperature))
+        return [Episode(page.task, page.seed, reward=float(temperature)) for page in pages]
+
+    outcomes = measure_outcomes([EpisodeSpec("a", 1), EpisodeSpec("a", 2)], 3, player)
+    assert asked == [(2, 0.0), (6, 1.0)]
+    assert outcomes.greedy == {"a#1": [False], "a#2": [False]}
+    assert outcomes.sampled == {"a#1": [True] * 3, "a#2": [True] * 3}
+
+
+# All of it
+
+TINY = [
+    *("demos=2", "other_demos=", "warm_up_epochs=15", "warm_up_rate=0.01", "warm_up_dtype=float32"),
+    *("low=0", "high=1", "fewest=2", "choice_pages=1", "choice_samples=2"),
+    *("updates=2", "groups=2", "group_size=2", "demo_batch=2", "seeds=0", "pages=1", "samples=2"),
+]
+
+
+@pytest.fixture
+def small(policy, tmp_path):
+    """The folder of a model of two layers, which learns to click click-test's only button."""
+    folder = tmp_path / "small"
+    tiny_llama(policy.tokenizer).save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def experiment(folder, policy):
+    """The command with the tiny plan; returns its exit code."""
+    changes = [word for change in TINY for word in ("--change", change)]
+    arguments = ["--folder", str(folder), "--task", "click-test,click-option", *changes]
+    return command_line.run(main, [*arguments, "--policy", str(policy)])
+
+
+@pytest.mark.slow
+def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monkeypatch, capsys):
+    folder = tmp_path / "arms"
+    monkeypatch.setenv("COURSE_CLIENTS", "8")
+    from helpers.learning.arms.experiment import Experiment
+
+    test = Experiment._test
+    tested = []
+
+    def stop_at_the_fourth(self, policy):
+        tested.append(policy.path)
+        if len(tested) == 4:
+            raise KeyboardInterrupt
+        return test(self, policy)
+
+    monkeypatch.setattr(Experiment, "_test", stop_at_the_fourth)
+    assert experiment(folder, small) == 130  # as a shell says it of a command that was interrupted
+    done = {path: path.read_bytes() for path in folder.glob("runs/*/outcomes.json")}
+    assert len(done) == 2
+    assert experiment(folder, small) == 0
+    assert len(tested) == 4 + len(ARMS) - 2  # the warm-up and two arms are not tested again
+    assert {path: path.read_bytes() for path in done} == done
+
+    result = json.loads((folder / "result.json").read_text())
+    assert result["tasks"] == ["click-option", "click-test"]
+    assert [row["arm"] for row in result["rows"]] == ["warm-up", *ARMS]
+    for row in result["rows"][1:]:
+        assert row["updates"] == 2
+        assert row["against warm-up"]["greedy"]["n"] == 2
+        assert row["against warm-up"]["sampled"]["n"] == 4
+    assert "turn groups" in capsys.readouterr().out
+    assert not list(folder.glob("runs/*/checkpoint-*"))
