@@ -10,7 +10,16 @@ from helpers.settings.profiles import PROFILES, Profile, ProfileError, Settings,
 from scripts.options import chosen_profile
 
 # Fields for which 0 has a meaning.
-ZERO_IS_GOOD = {"max_turns", "max_tokens", "top_k", "warmup", "entropy", "seed"}
+ZERO_IS_GOOD = {
+    "max_turns",
+    "max_tokens",
+    "top_k",
+    "warmup",
+    "entropy",
+    "seed",
+    "resample",
+    "self_imitation",
+}
 HUGE = "9" * 40
 
 NUMBERS = {
