@@ -113,6 +113,9 @@
     await drawFrames(frames + (hoverIsDue() || blurIsDue() ? 2 : 0));
   };
 
+  const hasLeftWidth = async width => {
+    for (let tries = 50; tries > 0 && innerWidth === width; tries--) await new Promise(done => real.setTimeout(done, 10));
+  };
   // Until no frame is on its way that would draw what the mouse hovers.
   const comeToRest = async () => {
     if (!mouse) return;
@@ -244,7 +247,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, comeToRest, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    advance, comeToRest, hasLeftWidth, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
     mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
     // Each marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); return focusedBid(); },

@@ -238,6 +238,7 @@ class Session:
             if want.extras:
                 fields |= self._observe(fields, want)
             return fields
+        self.opened.viewport.wait()
         error = self._act(action)
         self._settle(action)
         fields |= self._outcome()

@@ -14,6 +14,7 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, ViewportSize
 
 SETUP: ViewportSize = {"width": 332, "height": 214}
+HAS_LEFT = "width => window.__course && __course.hasLeftWidth(width)"
 COME_TO_REST = "() => window.__course && __course.comeToRest()"
 
 
@@ -24,6 +25,7 @@ class Viewport:
         self._page = page
         self._cdp = cdp
         self._for_setup = True
+        self._on_its_way = False  # whether the size for acting may not have reached the page yet
         # As Playwright's session has it already; but only what this one has set can it take back,
         # and Playwright's is lost with it.
         self._override(SETUP, 1.0)
@@ -39,6 +41,13 @@ class Viewport:
         if self._for_setup:
             self._cdp.send("Emulation.clearDeviceMetricsOverride")
             self._for_setup = False
+            self._on_its_way = True
+
+    def wait(self) -> None:
+        """The browser answers before the page has its new size: wait for it, before an action."""
+        if self._on_its_way:
+            self._page.evaluate(HAS_LEFT, SETUP["width"])
+            self._on_its_way = False
 
     def picture(self, scale: float) -> bytes:
         """The page as PNG, ``scale`` pixels for one of the page's. Leaves it as for acting.

@@ -19,9 +19,8 @@ from helpers.browser.actions import ACTIONS, parse_action
 
 SEED = 1  # of the recorded draw
 SESSIONS = 4
-# Of them may differ: what the mouse hovers is drawn a frame later, and on a busy machine not yet
-# (18 of 190 on 2 cores that had 13 things to do).
-PICTURES = 0.15
+# Of them may differ: what the mouse hovers is drawn a frame later, and on a busy machine not yet.
+PICTURES = 0.05
 
 
 @pytest.mark.slow

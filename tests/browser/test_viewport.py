@@ -16,11 +16,26 @@ def visibility(seen, bid):
 def test_actions_are_taken_on_a_page_of_800_x_600(session):
     for _ in range(2):  # the second on the same page, in place
         session.reset("click-button", 1)
-        assert session.opened.page.evaluate(SIZE) == [800, 600, 1]
         session.step("noop()")
         assert session.opened.page.evaluate(SIZE) == [800, 600, 1]
         session.step("noop()", Want(picture="stock"))
+        session.step("noop()")
         assert session.opened.page.evaluate(SIZE) == [800, 600, 1]
+
+
+def test_an_action_waits_for_the_size_of_its_page(session, monkeypatch):
+    """The browser says that the size is set before the page has it."""
+    at_action = []
+
+    def seen_by(action):
+        at_action.append(session.opened.page.evaluate(SIZE))
+        return ""
+
+    monkeypatch.setattr(session, "_act", seen_by)
+    for seed in range(10):
+        session.reset("click-button", seed)
+        session.step("noop()")
+    assert at_action == [[800, 600, 1]] * 10
 
 
 def test_a_task_is_set_up_on_a_page_of_332_x_214(session):

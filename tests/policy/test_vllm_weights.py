@@ -1,14 +1,17 @@
 """What a vLLM engine in fewer bits has of a policy that was trained a little."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from in_python import run_script
 
 from helpers.learning.recorder import Recorder
 from helpers.learning.run import start_trainer
 from helpers.policy.vllm_weights import hand_over_in, stochastically_rounded
+from helpers.settings.machine import vllm_problem
 from helpers.settings.profiles import PROFILES
 
 STEP = 3e-5  # Adam's first step at the learning rate of the profiles
@@ -93,3 +96,52 @@ def test_a_trainer_is_started_so_that_it_hands_its_weights_over_in_vllms_precisi
     [(_, weights)] = trainer.vllm_generation._iter_named_params()
     assert profile.vllm_dtype == "bfloat16"
     assert weights.dtype == torch.bfloat16
+
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, "tests/learning")
+from dataclasses import replace
+from logprobs import recomputed_logprobs
+from one_update import embedded, on_a_cpu, recorded_episodes, trainer_of
+from helpers.learning.run import sync_policy
+from helpers.policy.choosing import trainer_generator
+from helpers.policy.loading import load_policy
+from helpers.settings.profiles import PROFILES
+
+folder, policy = Path(sys.argv[1]), load_policy()
+first_of_a_run = {"learning_rate": 7.5e-6}  # a quarter, while the rate is warmed up
+profile = replace(on_a_cpu(PROFILES["h100"], **first_of_a_run), generator="vllm")
+model = embedded("float32")
+model.name_or_path = policy.path  # from where the engine starts
+trainer = trainer_of(profile, model, policy.tokenizer, folder)
+ledgers = [episode.ledger for episode in recorded_episodes()]
+prompts = [ledger.ids[: ledger.prompt_length] for ledger in ledgers] * 3
+trainer.args.save_strategy = "no"
+
+def mean_gap():
+    sync_policy(trainer)
+    gaps, model = [], trainer.model.eval()
+    answers = trainer_generator(trainer, policy.tokenizer).generate(prompts, 6)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        again = recomputed_logprobs(model, prompt + answer.ids)[len(prompt) :]
+        gaps += [abs(one - other) for one, other in zip(again, answer.logprobs, strict=True)]
+    return sum(gaps) / len(gaps)
+
+found = {"before": mean_gap()}
+trainer.train()
+found["after"] = mean_gap()
+(folder / "found.json").write_text(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed here")
+def test_after_an_update_an_engine_in_bf16_is_as_near_to_the_policy_as_before(tmp_path):
+    """A policy that was published in bf16, and its first small step, which rounding to the nearest
+    would undo."""
+    run_script(SCRIPT, tmp_path, timeout=500)
+    gap = json.loads((tmp_path / "found.json").read_text())
+    assert 0.001 < gap["before"] < 0.05  # it does sample in bf16
+    assert gap["after"] < 2 * gap["before"]
