@@ -67,12 +67,10 @@ def play_others(client: BrowserClient, drawn: Drawn) -> None:
 
 
 def next_action(drawn: Drawn, seen: BrowserObservation, turn: int) -> str:
-    """What the script does, and now and then, or where it knows no more, an action by chance."""
+    """What the script does (it waits where it knows no more), and now and then an action by
+    chance."""
     if drawn.scripted and drawn.draw.random() >= WRONG:
-        try:
-            return SCRIPTS[drawn.task](seen, turn)
-        except (LookupError, ValueError, AttributeError, StopIteration):  # not the page it expects
-            pass
+        return SCRIPTS[drawn.task](seen, turn)
     return draw_action(seen, drawn.draw)
 
 

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
+from typing_extensions import override
+
+from helpers.browser.client import ClosedAtExit
 from helpers.settings.paths import ROOT
 
 PlannedEpisode = list[Any]  # [task, seed, [action, ...]]
@@ -78,7 +80,7 @@ class StockProcess:
         self._process.wait()
 
 
-class StockPool:
+class StockPool(ClosedAtExit):
     """Several processes, each of which takes the next episode when it is done with one."""
 
     def __init__(self, processes: int) -> None:
@@ -89,16 +91,10 @@ class StockPool:
             process.wait_until_ready()
             self._idle.put(process)
 
-    def __enter__(self) -> "StockPool":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._threads.shutdown(wait=kind is None, cancel_futures=True)
+    @override
+    def close(self) -> None:
+        """End the processes, whatever they are at."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._all:
             process.close()
 

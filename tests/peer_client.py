@@ -27,7 +27,7 @@ OBSERVED = {
 }
 
 if importlib.util.find_spec("browsergym_env"):
-    from browsergym_env import BrowserGymAction, BrowserGymEnv
+    from browsergym_env import BrowserGymAction, BrowserGymEnv, BrowserGymObservation
 else:
 
     class BrowserGymAction(Action):

@@ -38,6 +38,12 @@ IS_BLOCKED = """(element, clicks) => {
 EXPECT_CLICK = "element => window.__course && __course.expectClick(element, false)"
 CLICK_SO_FAR = "() => window.__course ? __course.clickSoFar() : null"
 FORGET_CLICK = "() => window.__course && __course.forgetClick()"
+# Whether Playwright would not find these options, by value or by label. One that is no list it
+# refuses at once.
+LACKS_OPTIONS = """(list, wanted) => {
+    const has = each => [...list.options].some(o => o.value === each || o.label === each);
+    return "options" in list && !(list.multiple ? wanted.every(has) : wanted.some(has));
+}"""
 LEAVE_SCROLLED = "element => window.__course && __course.leaveScrolled(element)"
 
 # The lines of Playwright's log in which the page refuses the action. Whole lines, for the log also
@@ -164,19 +170,36 @@ class LoadTolerantLocator:
             self._locator.page.wait_for_timeout(POLL_MS)
         raise _too_slow(name)
 
-    # ---- what may be tried again: a second time changes nothing ----
+    # ---- fields: made once, for what the page does when one is focused may be to disable it ----
 
     def fill(self, value: str, **named: Any) -> None:
-        """Replace the text of a field."""
-        self._retry("fill", (value,), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+        """Replace the text of a field, once."""
+        self._change_field("fill", (value,), named, refused=not self._takes_text())
 
     def clear(self, **named: Any) -> None:
-        """Empty a field."""
-        self._retry("clear", (), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+        """Empty a field, once."""
+        self._change_field("clear", (), named, refused=not self._takes_text())
 
     def select_option(self, options: str | list[str], **named: Any) -> None:
-        """Choose from a list."""
-        self._retry("select_option", (options,), named, QUICK_MS, STOCK_MS, PATIENCE_MS)
+        """Choose from a list, once."""
+        wanted = [options] if isinstance(options, str) else options
+        refused = not self._takes_text() or self._locator.evaluate(LACKS_OPTIONS, wanted)
+        self._change_field("select_option", (options,), named, refused)
+
+    def _takes_text(self) -> bool:
+        """Whether Playwright would find the field visible, enabled and editable. Asked before, for
+        its log does not tell whether a try that ended for lack of time has reached the page."""
+        return self._locator.is_visible() and self._locator.is_editable(timeout=PATIENCE_MS)
+
+    def _change_field(
+        self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], refused: bool
+    ) -> None:
+        """``refused``: whether the page will refuse it. Then it is tried for a short time, which is
+        enough for Playwright's words; else it has all the time there is."""
+        limits = (QUICK_MS, STOCK_MS, PATIENCE_MS) if refused else (PATIENCE_MS,)
+        self._retry(name, arguments, named, *limits)
+
+    # ---- what may be tried again: a second time changes nothing ----
 
     def focus(self, **named: Any) -> None:
         """Focus the element."""

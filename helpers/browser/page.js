@@ -100,6 +100,8 @@
     const element = document.activeElement;
     return element && element !== document.body && (!element.getClientRects().length || element.disabled);
   };
+  // A list box scrolls to what has been chosen in it with the next frame.
+  const listMayScroll = () => document.querySelector("select[multiple], select[size]");
   const pictures = () => [...document.images].filter(image => !image.complete).map(image => new Promise(done => {
     for (const type of ["load", "error"]) image.addEventListener(type, done, {once: true});
   }));
@@ -110,7 +112,7 @@
     await passTime(ms);
     const loading = pictures();
     if (loading.length) await atMost(500, Promise.all(loading));
-    await drawFrames(frames + (hoverIsDue() || blurIsDue() ? 2 : 0));
+    await drawFrames(frames + (hoverIsDue() || blurIsDue() || listMayScroll() ? 2 : 0));
   };
 
   const hasLeftWidth = async width => {

@@ -28,12 +28,12 @@ class Viewport:
         self._on_its_way = False  # whether the size for acting may not have reached the page yet
         # As Playwright's session has it already; but only what this one has set can it take back,
         # and Playwright's is lost with it.
-        self._override(SETUP, 1.0)
+        self._override(1.0)
 
     def for_setup(self) -> None:
         """As a page is when stock sets a task up."""
         if not self._for_setup:
-            self._override(SETUP, 1.0)
+            self._override(1.0)
 
     def for_acting(self) -> None:
         """As a page is in stock once it has been looked at. No size is set, rather than that of the
@@ -56,16 +56,16 @@ class Viewport:
         the resize is drawn so. Of a page that has come to rest, as stock's has in the half second
         before, the picture is the first one."""
         self._page.evaluate(COME_TO_REST)
-        self._override(SETUP, scale)
+        self._override(scale)
         png = self._cdp.send("Page.captureScreenshot", {"format": "png"})["data"]
         self.for_acting()
         return base64.b64decode(png)
 
-    def _override(self, size: ViewportSize, scale: float) -> None:
+    def _override(self, scale: float) -> None:
         metrics: dict[str, Any] = {
-            **size,
-            "screenWidth": size["width"],
-            "screenHeight": size["height"],
+            **SETUP,
+            "screenWidth": SETUP["width"],
+            "screenHeight": SETUP["height"],
             "deviceScaleFactor": scale,
             "mobile": False,
         }

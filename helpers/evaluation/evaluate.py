@@ -17,7 +17,7 @@ from helpers.episodes.episode import Episode
 from helpers.episodes.how_played import evaluation_config
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
-from helpers.evaluation.statistics import macro_mean, paired_interval, wilson_interval
+from helpers.evaluation.statistics import macro_mean, paired_change, wilson_interval
 from helpers.output import Progress
 from helpers.policy.choosing import standalone_generator
 
@@ -192,12 +192,8 @@ def difference(before: Evaluation, after: Evaluation) -> dict[str, float]:
         n += 1
         gained += episode.solved and not was_solved
         lost += was_solved and not episode.solved
-    if n == 0:
-        change = low = high = math.nan
-    else:
-        change = (gained - lost) / n
-        low, high = paired_interval(gained, lost, n)
-    return {"change": change, "low": low, "high": high, "n": n, "gained": gained, "lost": lost}
+    change = paired_change(gained, lost, n)
+    return change if n else change | dict.fromkeys(("change", "low", "high"), math.nan)
 
 
 def play_policy(

@@ -78,6 +78,16 @@ def paired_interval(gained: int, lost: int, n: int, z: float = Z95) -> tuple[flo
     return _last_that_holds(not_rejected, change, -1.0), _last_that_holds(not_rejected, change, 1.0)
 
 
+def paired_change(gained: int, lost: int, n: int) -> dict[str, float]:
+    """A change in success over ``n`` pairs and its interval (`paired_interval`), with the counts.
+
+    Keys: change, low, high, n, gained (solved only after), lost (solved only before).
+    """
+    low, high = paired_interval(gained, lost, n)
+    change = (gained - lost) / n if n else 0.0
+    return {"change": change, "low": low, "high": high, "n": n, "gained": gained, "lost": lost}
+
+
 def _paired_score(gained: int, lost: int, n: int, change: float) -> float:
     """Tango's statistic: how many standard errors the observed change is from ``change``."""
     distance = gained - lost - n * change

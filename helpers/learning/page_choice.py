@@ -165,18 +165,19 @@ class PageChoice:
         if self.profile.curriculum == "success":
             pages = self._draw([None] * len(pages), update, 0)
         groups = play(pages)
-        self._take_note(groups)
-        silent = self._silent_places(groups)
-        self.played = Played(len(silent) / len(groups), len(silent) / len(groups))
+        taught = self._take_note(groups)
+        silent = [place for place, teaches in enumerate(taught) if not teaches]
+        self.played = Played(silent_before=len(silent) / len(groups))
         begin = time.monotonic()
         self._fill(groups, silent, play, update)
         if self.played.extra_episodes:
             self.played.extra_seconds = time.monotonic() - begin
-            self.played.silent = len(self._silent_places(groups)) / len(groups)
+        self.played.silent = len(silent) / len(groups)
         return groups
 
     def _fill(self, groups: list[Group], silent: list[int], play: PlayGroups, update: int) -> None:
-        """Put groups with a signal in the places of silent ones while episodes are left."""
+        """Put groups with a signal in the ``silent`` places while episodes are left; what remains
+        in that list is silent still."""
         left = self.profile.resample // process_count()
         size = self.profile.group_size
         attempt = 0
@@ -187,9 +188,9 @@ class PageChoice:
             played = play(self._draw(tasks, update, attempt))
             left -= size * len(played)
             self.played.extra_episodes += size * len(played)
-            self._take_note(played)
-            for place, group in zip(places, played, strict=True):
-                if not self._teaches(group):
+            taught = self._take_note(played)
+            for place, group, teaches in zip(places, played, taught, strict=True):
+                if not teaches:
                     self._leave_out(group)
                     continue
                 self._leave_out(groups[place])
@@ -218,17 +219,16 @@ class PageChoice:
     def _new_page(self, task: str, draw: random.Random) -> EpisodeSpec:
         return EpisodeSpec(task, draw.choice(train_seeds(task, self.profile.pages)))
 
-    def _teaches(self, group: Group) -> bool:
-        return has_signal(self.score(group))
-
-    def _silent_places(self, groups: Sequence[Group]) -> list[int]:
-        return [place for place, group in enumerate(groups) if not self._teaches(group)]
-
-    def _take_note(self, groups: Sequence[Group]) -> None:
-        """Record groups that were played; one that the infrastructure lost says nothing."""
+    def _take_note(self, groups: Sequence[Group]) -> list[bool]:
+        """Record groups that were played; one that the infrastructure lost says nothing. Returns
+        for each whether it teaches something."""
+        taught = []
         for group in groups:
-            if any(reward is not None for reward in self.score(group)):
-                self.record.add(EpisodeSpec(group[0].task, group[0].seed), self._teaches(group))
+            rewards = self.score(group)
+            taught.append(has_signal(rewards))
+            if any(reward is not None for reward in rewards):
+                self.record.add(EpisodeSpec(group[0].task, group[0].seed), taught[-1])
+        return taught
 
     def _leave_out(self, group: Group) -> None:
         if self.on_extra:

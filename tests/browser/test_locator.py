@@ -65,6 +65,12 @@ class SlowLocator:
     def evaluate(self, *arguments):
         return self.real.evaluate(*arguments)
 
+    def is_visible(self):
+        return self.real.is_visible()
+
+    def is_editable(self, **named):
+        return self.real.is_editable(**named)
+
     def __getattr__(self, name):
         def act(*arguments, **named):
             if self.times == 0:
@@ -188,16 +194,65 @@ def test_a_key_is_pressed_once_or_the_episode_is_lost(session, reaches):
     assert real.input_value() == ("a" if reaches else "")
 
 
-def test_what_changes_nothing_a_second_time_is_tried_again(session):
+@pytest.fixture
+def field(session):
+    """enter-text's field."""
     start = session.reset("enter-text", 0)
-    field = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
-    real = private.find_element(session.opened.page, field)
-    slow = SlowLocator(real, LOG, reaches_the_page=True)
-    LoadTolerantLocator(slow).fill("abc", timeout=500)
-    assert real.input_value() == "abc"
-    slow.times = 1
-    LoadTolerantLocator(slow).clear(timeout=500)
-    assert real.input_value() == ""
+    bid = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
+    return private.find_element(session.opened.page, bid)
+
+
+def test_what_changes_nothing_a_second_time_is_tried_again(field):
+    slow = SlowLocator(field, LOG, reaches_the_page=True)
+    LoadTolerantLocator(slow).focus(timeout=500)
+    assert field.evaluate("element => element === document.activeElement")
+    assert slow.times == 0
+
+
+def test_a_field_is_filled_once_or_the_episode_is_lost(field):
+    """Playwright's log does not tell whether the text has reached the field."""
+    for name, arguments in (("fill", ("abc",)), ("clear", ())):
+        slow = SlowLocator(field, LOG, reaches_the_page=False, times=9)
+        with pytest.raises(InfrastructureError, match=f"{name} in time"):
+            getattr(LoadTolerantLocator(slow), name)(*arguments, timeout=500)
+        assert slow.times == 8
+
+
+# The page's own clock stands still; that of events does not.
+BUSY = """const now = () => new Event("").timeStamp, end = now() + 700; while (now() < end);"""
+POPUP = f"""element => element.addEventListener("focus", () => {{
+    {BUSY}
+    element.disabled = true;
+}})"""
+
+
+def test_a_field_that_its_own_focus_disables_has_not_refused(field):
+    """As login-user-popup's does. A try that ended while the page was at it, and a second one after
+    it, told the policy that the field was not enabled: it was when the policy filled it."""
+    field.evaluate(POPUP)
+    LoadTolerantLocator(field).fill("abc", timeout=500)
+    assert field.is_disabled()
+    with pytest.raises(PlaywrightTimeout, match="element is not enabled"):
+        LoadTolerantLocator(field).fill("abc", timeout=500)
+
+
+def test_options_are_chosen_once(session):
+    """The page hears of a choice once, however long it takes over it."""
+    start = session.reset("choose-list", 1)
+    bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
+    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
+    listed = private.find_element(session.opened.page, bid)
+    listed.evaluate(
+        f"""element => {{ changes = 0; element.addEventListener("change", () => {{
+            changes += 1;
+            {BUSY}
+        }}); }}"""
+    )
+    LoadTolerantLocator(listed).select_option(wanted, timeout=500)
+    assert listed.page.evaluate("changes") == 1
+    for missing in ("Nowhere", ["Nowhere"]):
+        with pytest.raises(PlaywrightTimeout, match="did not find some options"):
+            LoadTolerantLocator(listed).select_option(missing, timeout=500)
 
 
 # ---- the place of the page after a refusal ----

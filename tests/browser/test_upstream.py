@@ -4,9 +4,10 @@ them."""
 import numpy
 import pytest
 from local_apps import serving_app
+from peer_client import BrowserGymAction, BrowserGymObservation
 
 from helpers.browser import BrowserServerError, connect
-from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
+from helpers.browser.openenv_parts import Environment, State, create_app
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play_agent
 from helpers.evaluation.agents import text_match_agent
@@ -15,23 +16,6 @@ TREE = """RootWebArea 'Click Button Task'
 \t[13] button 'no', clickable
 \t[14] button 'ok', clickable, focused"""
 RED = (255, 0, 0)
-
-
-class UpstreamAction(Action):
-    action_str: str
-
-
-class UpstreamObservation(Observation):
-    """The fields of upstream's BrowserGymObservation."""
-
-    text: str = ""
-    url: str = ""
-    screenshot: list | None = None
-    goal: str = ""
-    axtree_txt: str = ""
-    pruned_html: str = ""
-    error: str = ""
-    last_action_error: bool = False
 
 
 class Upstream(Environment):
@@ -55,7 +39,7 @@ class Upstream(Environment):
             }
         picture = numpy.zeros((210, 160, 3), numpy.uint8)
         picture[:] = RED
-        return UpstreamObservation(
+        return BrowserGymObservation(
             text=TREE,
             axtree_txt=TREE,
             goal='Click on the "ok" button.',
@@ -88,7 +72,7 @@ def serving(modern):
     """The address of such a server."""
     return serving_app(
         create_app(
-            lambda: Upstream(modern), UpstreamAction, UpstreamObservation, max_concurrent_envs=4
+            lambda: Upstream(modern), BrowserGymAction, BrowserGymObservation, max_concurrent_envs=4
         )
     )
 

@@ -16,6 +16,7 @@ from openenv.cli._cli_utils import validate_env_structure
 from openenv.cli._validation import validate_running_environment
 
 from helpers.browser import BrowserServerError, connect
+from scripts.setup import find_uv
 from tools.make_space import ROOT, make_space
 
 pytestmark = pytest.mark.slow
@@ -95,9 +96,9 @@ for name in ("openenv-browsergym_env", "openenv-warm-browsergym-env"):
 
 def install(folders, target):
     """Install packages from their folders, without a network."""
-    command = ["uv", "pip", "install", "--offline", "--no-deps", "--no-build-isolation", "-q"]
+    command = [find_uv(), "pip", "install", "--offline", "--no-deps", "--no-build-isolation", "-q"]
     command += ["--python", sys.executable, "--target", str(target), *map(str, folders)]
-    subprocess.run([sys.executable, "-m", *command], check=True)
+    subprocess.run(command, check=True)
 
 
 def test_upstreams_package_is_installed_beside_it(space, tmp_path):

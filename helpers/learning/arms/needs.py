@@ -6,6 +6,7 @@ script plays a few training pages with room to spare, and what it used is what a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -88,16 +89,8 @@ def _needs_of(episodes: Sequence[Episode]) -> Needs:
 
 def _answer_lengths(episode: Episode) -> list[int]:
     """The tokens of each answer of an episode."""
-    lengths: list[int] = []
-    before = None
-    for owner in episode.ledger.owner:
-        if owner == POLICY:
-            if before == POLICY:
-                lengths[-1] += 1
-            else:
-                lengths.append(1)
-        before = owner
-    return lengths
+    runs = itertools.groupby(episode.ledger.owner)
+    return [len(list(tokens)) for owner, tokens in runs if owner == POLICY]
 
 
 def config_of(needs: dict[str, Needs], temperature: float = 1.0) -> RolloutConfig:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec
-from helpers.evaluation.statistics import macro_mean, paired_interval
+from helpers.evaluation.statistics import macro_mean, paired_change
 
 if TYPE_CHECKING:
     from helpers.episodes.episode import Episode
@@ -87,9 +87,7 @@ def compare(before: Sequence[Solved], after: Sequence[Solved]) -> dict[str, floa
                 n += 1
                 gained += now and not was
                 lost += was and not now
-    low, high = paired_interval(gained, lost, n)
-    change = (gained - lost) / n if n else 0.0
-    return {"change": change, "low": low, "high": high, "n": n, "gained": gained, "lost": lost}
+    return paired_change(gained, lost, n)
 
 
 Player = Callable[[Sequence[EpisodeSpec], float], "list[Episode]"]
