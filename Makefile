@@ -33,9 +33,12 @@ help:  ## list the targets
 setup:  ## make .venv with everything in it; a second call does nothing
 	@$(or $(ANY_PYTHON),$(error There is no Python here: install Python 3.11 or 3.12)) scripts/setup.py
 
-course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one)
+# LANGUAGE=zh, which a Chinese desktop sets by itself: the notebooks in Chinese.
+ZH = $(if $(filter zh%,$(LANGUAGE)),/zh)
+
+course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one, LANGUAGE=zh in Chinese)
 	$(PY) -m scripts.doctor
-	$(PY) tools/run_course.py $(call option,--only,NB)
+	$(PY) tools/run_course.py $(if $(ZH),--folder notebooks$(ZH)) $(call option,--only,NB)
 
 # The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
@@ -52,8 +55,8 @@ lint: setup  ## the form and the types of the code: ruff and basedpyright
 	$(PY) -m ruff format --check .
 	$(PY) -m basedpyright
 
-lab: setup  ## open JupyterLab on the notebooks
-	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
+lab: setup  ## open JupyterLab on the notebooks (LANGUAGE=zh: in Chinese)
+	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks$(ZH) \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 # PROCESSES=2 trains in so many processes, which accelerate starts; LAUNCH holds further options for it.
@@ -102,7 +105,7 @@ slides: setup  ## write docs/teaching/slides.html from the committed notebooks
 zh: setup  ## write the Chinese notebooks from the English ones and notebooks/zh/*.md
 	$(PY) tools/make_zh.py
 
-results: setup  ## write the recorded numbers into the READMEs, here and in docs/teaching/
+results: setup  ## write the recorded numbers into the READMEs and into docs/
 	$(PY) tools/make_results.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
@@ -114,7 +117,7 @@ bundle: setup  ## write all that make course needs into one folder, for no netwo
 space:  ## put the environment together for `openenv push`, Docker or Kubernetes, in build/space
 	python3 tools/make_space.py
 
-badges:  ## name the repository in every badge, link and set-up cell (REPO=owner/name)
+badges:  ## name the repository in every badge, link and set-up cell, and in CITATION.cff (REPO=owner/name)
 	@$(ANY_PYTHON) tools/set_repository.py "$(REPO)"
 
 lock: setup  ## pin again what the requirements pull in (what differs by machine stays free)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from helpers.browser import BrowserClient, BrowserObservation, Element, list_tasks
-from helpers.browser.actions import format_action
+from helpers.browser.actions import format_action, parse_action
 from helpers.evaluation.scripted import SCRIPTS
 
 SEEDS = range(1_000, 1_000_000)  # not those of the record
@@ -67,10 +67,12 @@ def play_others(client: BrowserClient, drawn: Drawn) -> None:
 
 
 def next_action(drawn: Drawn, seen: BrowserObservation, turn: int) -> str:
-    """What the script does (it waits where it knows no more), and now and then an action by
-    chance."""
+    """What the script does (it waits where it knows no more), and now and then, or where its answer
+    is none of the grammar's actions, an action by chance."""
     if drawn.scripted and drawn.draw.random() >= WRONG:
-        return SCRIPTS[drawn.task](seen, turn)
+        action = SCRIPTS[drawn.task](seen, turn)
+        if parse_action(action).ok:  # stock would name another error
+            return action
     return draw_action(seen, drawn.draw)
 
 

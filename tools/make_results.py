@@ -1,11 +1,12 @@
-"""Write the measured numbers into the READMEs: ``make results``.
+"""Write the measured numbers into the READMEs and into docs/: ``make results``.
 
-    python tools/make_results.py              render them, here and in docs/teaching/
+    python tools/make_results.py              render them
     python tools/make_results.py --baselines  play the agents without a model first, and record it
 
 A block is ``<!-- begin NAME --> ... <!-- end -->``; what is between is not edited by hand. A
 function of this file takes a block's numbers from recordings/ and from `helpers.settings`, and
-tools/templates/NAME.md.j2 holds its words, English and Chinese side by side.
+tools/templates/NAME.md.j2 holds its words, English and Chinese side by side. A block whose name has
+a colon (``time:05``, ``reading:05``) is a number within a sentence or a table.
 """
 
 import re
@@ -26,7 +27,7 @@ from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
 from helpers.evaluation.statistics import macro_mean
 from helpers.output import clock
-from helpers.settings.paths import RECORDINGS, ROOT
+from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT
 from helpers.settings.predictions import predict
 from helpers.settings.profiles import PROFILES, scaled
 from tools.recorded import (
@@ -39,11 +40,6 @@ from tools.recorded import (
     recorded_result,
 )
 
-READMES = {"en": ROOT / "README.md", "zh": ROOT / "README_zh.md"}
-GUIDES = {
-    "en": ROOT / "docs" / "teaching" / "README.md",
-    "zh": ROOT / "docs" / "zh" / "teaching" / "README.md",
-}
 TEMPLATES = ROOT / "tools" / "templates"
 BLOCK = re.compile(r"(<!-- begin (?P<name>[\w:]+) -->)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 SUITE_COLUMNS = (
@@ -58,7 +54,20 @@ SUITE_COLUMNS = (
     "grpo",
 )
 
+# In the first table of a notebook, and in the headings of its sections.
+NOTEBOOK_TIMES = re.compile(r"(\d+) min to run, (\d+) min to read")
+SECTION_TIME = re.compile(r'"## \d+\. (?:[^"\\]|\\.)*\(~(\d+) min')
+
 Context = dict[str, Any]
+
+
+def documents(language: str) -> list[Path]:
+    """The texts in which blocks may stand: the README and docs/ of "en" or "zh"."""
+    docs = ROOT / "docs"
+    if language == "zh":
+        return [ROOT / "README_zh.md", *sorted((docs / "zh").rglob("*.md"))]
+    english = [path for path in docs.rglob("*.md") if docs / "zh" not in path.parents]
+    return [ROOT / "README.md", *sorted(english)]
 
 
 # What the templates can use besides their block's numbers.
@@ -133,6 +142,33 @@ def results() -> Context:
     return {"runs": runs, "commands": commands, "machines": sorted(machines)}
 
 
+def summary() -> Context:
+    """The result in a few rows: agents without a model, the policy before and after training.
+
+    Of the trainings only those that differ in their seed alone: on pages with a choice.
+    """
+    usual = [run for run in find_runs() if _is_usual(run)]
+    return {
+        **baselines(),
+        "full": [run.result for run in usual if not run.result["lora"]],
+        "lora": [run.result for run in usual if run.result["lora"]],
+        "suite": suite(),
+    }
+
+
+def headline() -> Context:
+    """The same numbers for one sentence."""
+    return summary()
+
+
+def _is_usual(run: Run) -> bool:
+    """Whether a run has the course's own settings and differs in its seed or adapters alone."""
+    profile = run.result["profile"]
+    usual = scaled(PROFILES[profile["name"]], profile["scale"])
+    compared = ("pages", "groups", "group_size", "learning_rate", "task")
+    return all(profile.get(name) == getattr(usual, name) for name in compared)
+
+
 def baselines() -> Context:
     """The agents without a model, and the untrained policy on the same task."""
     agents = recorded_result("baselines").get("agents", {})
@@ -186,17 +222,34 @@ def predictions() -> Context:
 
 
 def environment() -> Context:
-    """The environment beside stock BrowserGym: speed, parity, what limits it, what it endures."""
+    """What an episode costs here and in stock BrowserGym, and what limits it."""
     recorded = recorded_result("environment")
     if not recorded:
         return {"recorded": recorded}
+    return {"recorded": recorded, "bound": _bound(recorded), "each_task": _each_task()}
+
+
+def parity() -> Context:
+    """In how many observations each field differs from stock's, and stock's from itself."""
+    recorded = recorded_result("parity")
+    here = recorded.get("fields_that_differ", {})
+    stock = recorded.get("fields_in_which_stock_differs_with_itself", {})
     return {
         "recorded": recorded,
-        "parity": recorded_result("parity"),
-        "bound": _bound(recorded),
-        "each_task": _each_task(),
-        "faults": _faults(),
+        "fields": list(dict.fromkeys([*here, *stock])),
+        "here": here,
+        "stock": stock,
+    }
+
+
+def faults() -> Context:
+    """What the environment endures: things broken on purpose, hostile strings and episodes, a busy
+    machine, long use."""
+    return {
+        "broken": _broken(),
         "soak": recorded_result("soak"),
+        "busy": recorded_result("busy"),
+        "reuse": recorded_result("reuse"),
     }
 
 
@@ -227,7 +280,7 @@ def _each_task() -> Context:
     }
 
 
-def _faults() -> Context:
+def _broken() -> Context:
     """What was broken on purpose, and what hostile strings earned; empty where not recorded."""
     found = recorded_result("faults")
     if not found:
@@ -297,6 +350,8 @@ def prompts() -> Context:
 BLOCKS: dict[str, Callable[[], Context]] = {
     block.__name__: block
     for block in (
+        headline,
+        summary,
         suite,
         rollouts,
         updates,
@@ -309,35 +364,97 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         settings,
         predictions,
         environment,
+        parity,
+        faults,
     )
 }
 
 
-def notebook_time(number: str) -> str:
-    """What the notebook with a number took in the recorded `make course`: "3:32 min"."""
-    for notebook in read_times().get("notebooks", []):
-        if notebook["name"].startswith(number) and not notebook["error"]:
-            return f"{clock(notebook['seconds'])} min"
-    return "–"
+def running_time(number: str, language: str) -> str:
+    """What the notebook with a number took in the recorded `make course`: "3:32 min".
+
+    "all": what all of them took. A dash where that is not recorded, or the notebook failed.
+    """
+    chosen = [
+        notebook
+        for notebook in read_times().get("notebooks", [])
+        if number == "all" or notebook["name"].startswith(number)
+    ]
+    if not chosen or any(notebook["error"] for notebook in chosen):
+        return "–"
+    total = sum(notebook["seconds"] for notebook in chosen)
+    return f"{clock(total)} {'min' if language == 'en' else '分钟'}"
 
 
-def render(text: str, language: str) -> str:
-    """The text of a README with every block as the recordings have it.
+def reading_time(number: str, language: str) -> str:
+    """What the first table of the notebook with a number says of reading it: "50 min".
 
-    ``language`` is "en" or "zh". KeyError for a block that is unknown.
+    "all": the hours and minutes of all of them.
+    """
+    pattern = "0*.ipynb" if number == "all" else f"{number}_*.ipynb"
+    found = []
+    for path in NOTEBOOKS.glob(pattern):
+        match = NOTEBOOK_TIMES.search(path.read_text(encoding="utf-8"))
+        found.append(int(match[2]) if match else 0)
+    hours, minutes = divmod(sum(found), 60)
+    hour_word, minute_word = ("h", "min") if language == "en" else ("小时", "分钟")
+    if number != "all":
+        return f"{sum(found)} {minute_word}"
+    return f"{hours} {hour_word} {minutes} {minute_word}"
+
+
+def _text_of(number: str) -> str:
+    """The file of the notebook with a number."""
+    return next(NOTEBOOKS.glob(f"{number}_*.ipynb")).read_text(encoding="utf-8")
+
+
+def said_times(number: str, language: str) -> str:
+    """What the first table of a notebook says: "3 min to run, 50 min to read"."""
+    match = NOTEBOOK_TIMES.search(_text_of(number))
+    if match is None:
+        return "–"
+    return match[0] if language == "en" else f"运行 {match[1]} 分钟，阅读 {match[2]} 分钟"
+
+
+def section_times(number: str, language: str) -> str:
+    """The sum of the minutes in the headings of a notebook's sections."""
+    return str(sum(int(minutes) for minutes in SECTION_TIME.findall(_text_of(number))))
+
+
+# What may stand in the middle of a line, as NAME:NUMBER.
+INLINE: dict[str, Callable[[str, str], str]] = {
+    "time": running_time,
+    "reading": reading_time,
+    "said": said_times,
+    "sections": section_times,
+}
+
+
+def render(text: str, language: str, root: str = "") -> str:
+    """A text with every block as the recordings have it.
+
+    ``language`` is "en" or "zh"; ``root`` leads from the text to the root of the repository
+    ("../" from a file in docs/). KeyError for a block that is unknown.
     """
     templates = environment_of(language)
 
     def fill(match: re.Match[str]) -> str:
-        name = match["name"]
-        if name.startswith("time:"):
-            body = notebook_time(name.removeprefix("time:"))
+        name, _, number = match["name"].partition(":")
+        if number:
+            body = INLINE[name](number, language)
         else:
-            rendered = templates.get_template(f"{name}.md.j2").render(BLOCKS[name]())
+            context = {**BLOCKS[name](), "root": root}
+            rendered = templates.get_template(f"{name}.md.j2").render(context)
             body = f"\n\n{rendered.strip()}\n\n"
         return f"{match[1]}{body}{match[4]}"
 
     return BLOCK.sub(fill, text)
+
+
+def render_file(path: Path, language: str) -> str:
+    """The text of a file of the repository with every block as the recordings have it."""
+    root = "../" * (len(path.relative_to(ROOT).parts) - 1)
+    return render(path.read_text(encoding="utf-8"), language, root)
 
 
 def missing_recordings() -> list[str]:
@@ -352,9 +469,11 @@ def missing_recordings() -> list[str]:
 
 
 def update(path: Path, language: str) -> None:
-    """Render the blocks of one file, and say whether that changed it."""
+    """Render the blocks of one file, if it has any, and say whether that changed it."""
     old = path.read_text(encoding="utf-8")
-    new = render(old, language)
+    if not BLOCK.search(old):
+        return
+    new = render_file(path, language)
     path.write_text(new, encoding="utf-8")
     print(f"  {path.relative_to(ROOT)}: {'as it was' if new == old else 'updated'}")
 
@@ -366,13 +485,14 @@ def main(
     ] = False,
     task: Annotated[str, typer.Option(help="The task of the baselines.")] = "click-button",
 ) -> None:
-    """Write the measured numbers into the READMEs."""
+    """Write the measured numbers into the READMEs and into docs/."""
     if baselines:
         from tools.record_baselines import record_baselines  # it starts browsers
 
         record_baselines(task)
-    for language, path in (*READMES.items(), *GUIDES.items()):
-        update(path, language)
+    for language in ("en", "zh"):
+        for path in documents(language):
+            update(path, language)
     if missing := missing_recordings():
         print(f"  not recorded yet: {', '.join(missing)}")
 

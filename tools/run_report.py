@@ -19,6 +19,9 @@ from helpers.settings.paths import ROOT
 
 TEMPLATES = ROOT / "tools" / "templates"
 WIDGET = "application/vnd.jupyter.widget-view+json"
+CJK = re.compile(r"[\u4e00-\u9fff]")
+# To another notebook of the course, which has a page beside this one's.
+NOTEBOOK_LINK = re.compile(r"(<a href=\"\w+)\.ipynb(?=[\"#])")
 
 
 @dataclass
@@ -43,10 +46,11 @@ def save_notebook(notebook: NotebookNode, outcome: Outcome, source: Path, folder
     and so would unfold the solutions.
     """
     drop_widgets(notebook)
+    move_links(notebook, source, folder)
     resources = {"metadata": {"path": str(source), "name": outcome.title}}
     page, _ = HTMLExporter().from_notebook_node(notebook, resources)
+    page = NOTEBOOK_LINK.sub(r"\1.html", page)
     (folder / f"{outcome.name}.html").write_text(page, encoding="utf-8")
-    lower_links(notebook)
     nbformat.write(notebook, folder / f"{outcome.name}.ipynb")
 
 
@@ -57,11 +61,16 @@ def drop_widgets(notebook: NotebookNode) -> None:
             output.get("data", {}).pop(WIDGET, None)
 
 
-def lower_links(notebook: NotebookNode) -> None:
-    """Make the notebook's relative links right for a folder that lies one level lower."""
+def move_links(notebook: NotebookNode, source: Path, folder: Path) -> None:
+    """Make links that lead out of the notebook's folder right for another folder."""
+
+    def moved(match: re.Match[str]) -> str:
+        return match[1] + os.path.relpath(source / match[2], folder)
+
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"(\]\(|(?:src|href)=[\"'])\.\./", r"\1../../", cell.source)
+            outside = r"(\]\(|(?:src|href)=[\"'])(\.\./[^)\"'\s]*)"
+            cell.source = re.sub(outside, moved, cell.source)
 
 
 def machine_line() -> str:
@@ -89,11 +98,16 @@ def scale() -> str:
 
 
 def write_index(folder: Path, outcomes: list[Outcome], total: int) -> None:
-    """index.html: a row for each of the ``total`` notebooks that is done."""
+    """index.html: a row for each of the ``total`` notebooks that is done.
+
+    Its words are in the language of the notebooks' titles.
+    """
+    chinese = any(CJK.search(outcome.title) for outcome in outcomes)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True
     )
     environment.filters["clock"] = clock
+    environment.globals["t"] = lambda in_english, in_chinese: in_chinese if chinese else in_english
     page = environment.get_template("course_index.html.j2").render(
         name=folder.name,
         outcomes=outcomes,

@@ -1,4 +1,4 @@
-"""Write the repository's name into every badge, link, clone command and set-up cell.
+"""Write the repository's name into every badge, link and set-up cell, and into CITATION.cff.
 
     make badges REPO=owner/name
 
@@ -16,6 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # How the name begins in a set-up cell; inside a notebook's JSON the quotation mark is escaped.
 SETTING = r'REPO(?:SITORY)? = \\?"'
+# What stands there before anybody has given it a name. CITATION.cff names no repository then.
+PLACEHOLDER = "OWNER/REPO"
+CITED = re.compile(r"^(?:# )?repository-code:", re.MULTILINE)
 # What GitHub allows: an owner without leading or double hyphens, a name that is not "." or "..".
 NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}(?<!\.git)")
 
@@ -71,7 +74,11 @@ def set_repository(new: str, root: Path = ROOT) -> int:
     for path in files(root):
         text = read(path)
         texts[path], changed = places(old).subn(lambda found: found[1] + new, text)
-        if changed and places(new).search(text):
+        if path.suffix == ".cff":
+            field = "# repository-code:" if new == PLACEHOLDER else "repository-code:"
+            texts[path] = CITED.sub(field, texts[path])
+        names_others = changed or (path.parent == root and path.suffix == ".md")
+        if names_others and places(new).search(text):
             raise ValueError(
                 f"{new} is another project that {path.name} links to: "
                 "give the name of your own repository."

@@ -9,6 +9,7 @@ whether it has seen it.
 """
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from playwright.sync_api import Error as PlaywrightError
@@ -29,12 +30,16 @@ PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a 
 POLL_MS = 50
 
 # Functions of page.js.
-IS_BLOCKED = """(element, clicks) => {
-    if (!window.__course) return false;
+# "blocked": the click is bound to be refused. "changes": the element is an icon that is another
+# picture under the mouse, and has no width until that one is drawn; the mouse's button would go
+# down beside it.
+LOOK = """(element, clicks) => {
+    if (!window.__course) return {};
     const blocked = __course.blocked(element), onlyTried = blocked;
     if (clicks) __course.expectClick(element, onlyTried);
-    return blocked;
+    return {blocked, changes: clicks && __course.changesUnderMouse(element)};
 }"""
+DRAW_ICONS = "() => window.__course && __course.drawIcons()"
 EXPECT_CLICK = "element => window.__course && __course.expectClick(element, false)"
 CLICK_SO_FAR = "() => window.__course ? __course.clickSoFar() : null"
 FORGET_CLICK = "() => window.__course && __course.forgetClick()"
@@ -108,9 +113,14 @@ class LoadTolerantLocator:
 
     def _use_mouse(self, name: str, named: dict[str, Any], releases: int) -> None:
         """``releases``: how often the page sees the mouse's button go up, 0 for a mere move."""
-        if self._locator.evaluate(IS_BLOCKED, releases > 0):
+        look = self._locator.evaluate(LOOK, releases > 0)
+        if look.get("blocked"):
             self._try_out(name, named)
             self._expect_click(releases)
+        elif look.get("changes"):
+            with suppress(PlaywrightTimeout):  # the click will be refused, in its own words
+                self.hover()
+            self._locator.page.evaluate(DRAW_ICONS)
         for limit, tries in MOUSE_LIMITS:
             try:
                 getattr(self._locator, name)(**named | {"timeout": limit})

@@ -49,17 +49,30 @@
     body = own.map(e => e.cloneNode(true));
     calendar = window.jQuery && jQuery.datepicker && {...jQuery.datepicker, dpDiv: jQuery.datepicker.dpDiv[0].cloneNode(true)};
   };
-  // Icons that a style sheet shows with `content: url()` are fetched when they are first shown, and their element has another
-  // size until then. Fetched now, they belong to what the load event waits for.
-  const icons = [];
+  // Icons that a style sheet shows with `content: url()` are fetched when they are first shown, and their element has no width
+  // until then. Fetched now, they belong to what the load event waits for; what is left then is to wait for the browser to notice.
+  const icons = [], withIcon = new Set(), withIconUnderMouse = new Set();
   document.addEventListener("DOMContentLoaded", () => {
     window.addEventListener("load", remember, {once: true});  // after the page's own, which stand in its source
     for (const sheet of document.styleSheets)
       for (const rule of sheet.cssRules) {
         const found = /^url\("(.*)"\)/.exec(rule.style && rule.style.content);
-        if (found) icons.push(Object.assign(new Image(), {src: new URL(found[1], sheet.href || document.baseURI).href}));
+        if (!found) continue;
+        icons.push(Object.assign(new Image(), {src: new URL(found[1], sheet.href || document.baseURI).href}));
+        if (/:before|:after/.test(rule.selectorText)) continue;
+        const selector = rule.selectorText.replace(/:hover/g, "");
+        withIcon.add(selector);
+        if (selector !== rule.selectorText) withIconUnderMouse.add(selector);
       }
   }, {once: true});
+  const iconIsDue = () => [...document.querySelectorAll([...withIcon].join())].some(e => {
+    const [box] = e.getClientRects();
+    return box && !box.width && getComputedStyle(e).content.startsWith("url");
+  });
+  const changesUnderMouse = e => withIconUnderMouse.size > 0 && e.matches([...withIconUnderMouse].join());
+  const drawIcons = async () => {
+    if (withIcon.size) for (let tries = 100; tries > 0 && iconIsDue(); tries--) await new Promise(done => real.setTimeout(done, 5));
+  };
 
   const channel = new MessageChannel();
   let wake = () => {};
@@ -102,16 +115,25 @@
   };
   // A list box scrolls to what has been chosen in it with the next frame.
   const listMayScroll = () => document.querySelector("select[multiple], select[size]");
+  // Keys move what can be scrolled only with the frames that are drawn, as the wheel does: the focused element, what was clicked
+  // last, or what one of them is in.
+  const scrolls = e => e && (e.scrollHeight > e.clientHeight || e.scrollWidth > e.clientWidth || scrolls(e.parentElement));
+  const keyMayScroll = () => {
+    const anchor = getSelection().anchorNode;
+    return scrolls(document.activeElement) || scrolls(document.documentElement) || scrolls(anchor && anchor.parentElement);
+  };
   const pictures = () => [...document.images].filter(image => !image.complete).map(image => new Promise(done => {
     for (const type of ["load", "error"]) image.addEventListener(type, done, {once: true});
   }));
-  // `passTime`, and what else happens meanwhile in a page that is drawn all the time. `frames`: that the wheel needs, which moves
+  // `passTime`, and what else happens meanwhile in a page that is drawn all the time. `frames`: that the action needs, which moves
   // the page only with them.
-  const advance = async (ms, frames) => {
+  const advance = async (ms, action) => {
+    const frames = action === "scroll" || action === "press" && keyMayScroll() ? 3 : 0;
     await drawFrames(hoverIsDue() ? 2 : 0);
     await passTime(ms);
     const loading = pictures();
     if (loading.length) await atMost(500, Promise.all(loading));
+    await drawIcons();
     await drawFrames(frames + (hoverIsDue() || blurIsDue() || listMayScroll() ? 2 : 0));
   };
 
@@ -249,7 +271,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, comeToRest, hasLeftWidth, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    advance, changesUnderMouse, drawIcons, comeToRest, hasLeftWidth, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
     mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
     // Each marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); return focusedBid(); },

@@ -45,13 +45,12 @@ Fields = dict[str, Any]  # the fields of a `helpers.browser.models.BrowserObserv
 TASKS = {task.subdomain: task for task in ALL_MINIWOB_TASKS}
 CONTEXT_EPISODES = 100  # then a session takes a new context, so that nothing piles up in one
 MAX_ERROR = 500  # characters of an error
-SCROLL_FRAMES = 3  # the wheel moves the page only with the frames that are drawn
 LOOKS = 5  # how often a page that is on the move is looked at before the look counts as failed
 LOOK_AGAIN_MS = 50
 LOAD_TIMEOUT_MS = 3_000  # as in stock, for a document that an action loads
 MARK = "() => __course.mark()"
 MARK_WITH_VISIBILITY = "() => __course.markWithVisibility()"
-ADVANCE = "([ms, frames]) => window.__course && __course.advance(ms, frames)"
+ADVANCE = "([ms, action]) => window.__course && __course.advance(ms, action)"
 START_MS = 250  # of the page's time pass before the first look; in stock it is about as much
 THE_TEXT = Want()
 NOT_ASKED_FOR: Fields = {"screenshot": None, "pruned_html": "", "details": {}}
@@ -181,7 +180,7 @@ class Session:
             "error": "",
             "last_action_error": False,
         }
-        self.opened.page.evaluate(ADVANCE, [START_MS, 0])
+        self.opened.page.evaluate(ADVANCE, [START_MS, "reset"])
         self._last = fields | NOT_ASKED_FOR | self._observe(fields, want)
         self.opened.viewport.for_acting()
         return self._last
@@ -284,9 +283,8 @@ class Session:
         milliseconds: float = self._chromium.rules.settle_ms
         if action.name == "noop":
             milliseconds += cast(float, action.args[0])
-        frames = SCROLL_FRAMES if action.name == "scroll" else 0
         try:
-            self.opened.page.evaluate(ADVANCE, [milliseconds, frames])
+            self.opened.page.evaluate(ADVANCE, [milliseconds, action.name])
         except PlaywrightError:  # the page is being left, unless it broke
             if self.opened.trouble:
                 raise

@@ -1,11 +1,13 @@
 """What each exercise is checked with: cases with their answers, or a function that looks closer."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from typing_extensions import override
 
 from helpers.browser.actions import parse_action
@@ -96,6 +98,84 @@ def groups_of_one_page(call: Call) -> str:
     if len(set(made)) != 3:
         return "Different groups get different seeds."
     return ""
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """Rollouts for which the loss of GRPO is known; one list per rollout, one number per token."""
+
+    about: str
+    ratios: list[list[float]]
+    """Probability of each token now over its probability when it was sampled."""
+    advantages: list[float]
+    mask: list[list[int]]
+    epsilon: float
+    loss: float
+
+
+# In each case one usual mistake gives another number.
+_LOSSES = (
+    LossCase(
+        "Two rollouts of 3 tokens and of 1, ratios 1, advantages 1 and -0.5",
+        ratios=[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]],
+        advantages=[1.0, -0.5],
+        mask=[[1, 1, 1], [1, 0, 0]],
+        epsilon=0.2,
+        loss=-0.625,  # -(3 * 1 - 0.5) / 4; a mean of the rollouts' means is -0.25
+    ),
+    LossCase(
+        "A rollout whose middle token is the environment's, ratios 1, 9 and 1, advantage 2",
+        ratios=[[1.0, 9.0, 1.0]],
+        advantages=[2.0],
+        mask=[[1, 0, 1]],
+        epsilon=0.2,
+        loss=-2.0,
+    ),
+    LossCase(
+        "A good rollout, advantage 2, ratios 1.5 and 0.5, epsilon 0.25",
+        ratios=[[1.5, 0.5]],
+        advantages=[2.0],
+        mask=[[1, 1]],
+        epsilon=0.25,
+        loss=-1.75,  # -2 * (1.25 + 0.5) / 2: only the larger ratio is clipped
+    ),
+    LossCase(
+        "A bad rollout, advantage -2, ratios 1.5 and 0.5, epsilon 0.25",
+        ratios=[[1.5, 0.5]],
+        advantages=[-2.0],
+        mask=[[1, 1]],
+        epsilon=0.25,
+        loss=2.25,  # 2 * (1.5 + 0.75) / 2: only the smaller ratio is clipped
+    ),
+)
+
+
+def grpo_loss(call: Call) -> str:
+    """Exercise 5.1: the loss of a batch, as a tensor that can be differentiated."""
+    given = [call(*_loss_arguments(case)) for case in _LOSSES]
+    for case, got in zip(_LOSSES, given, strict=True):
+        value = _as_number(got)
+        if not abs(value - case.loss) < 1e-5:
+            return f"{case.about}: the loss is {case.loss:g}, not {value:g}."
+        if not (torch.is_tensor(got) and got.requires_grad):
+            return "The loss must be a tensor that backward() can go through, not a plain number."
+    return ""
+
+
+def _as_number(loss: Any) -> float:
+    """A loss as a plain number, NaN where nothing was returned."""
+    if torch.is_tensor(loss):
+        return loss.item()
+    return math.nan if loss is None else float(loss)
+
+
+def _loss_arguments(case: LossCase) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any, float]:
+    """The arguments of ``grpo_loss``; the tokens' old probabilities are all 0.1."""
+    ratios = torch.tensor(case.ratios)
+    old = torch.full_like(ratios, 0.1).log()
+    logprobs = (old + ratios.log()).requires_grad_()
+    advantages = torch.tensor(case.advantages)
+    return logprobs, old, advantages, torch.tensor(case.mask), case.epsilon
 
 
 def report_of_a_result(call: Call) -> str:
@@ -206,17 +286,12 @@ CHECKS: dict[str, Check] = {
         case(1.5, -2.0, 0.25, answer=-3.0),
         case(0.5, -2.0, 0.25, answer=-1.5),
     ),
-    "5.1": compare(
+    "5.1": grpo_loss,
+    "5.2": compare(
         case([False, False, True], [True, False, False], answer=(1, 1)),
         case([False] * 4, [True] * 4, answer=(4, 0)),
         case([True], [True], answer=(0, 0)),
         case([False, True, True], [True, False, False], answer=(1, 2)),
-    ),
-    "5.2": compare(
-        case(8, 4.0, 60, answer=105),
-        case(1, 7.0, 0, answer=8),
-        case(1, 5.0, 90, answer=0),
-        case(2, 30.0, 15, answer=3),
     ),
     "6.1": compare(
         case(576, 1536, 16, answer=33792),

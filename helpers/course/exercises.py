@@ -1,14 +1,14 @@
 """Self-checks of the exercises: ``check("1.1", my_function)`` prints todo, try again or ok.
 
-Whatever a learner's function does, the notebook runs on. What each exercise is checked with is in
-`exercise_cases`.
+`checked` does the same for a piece that the notebook goes on with. Whatever a learner's function
+does, the notebook runs on. What each exercise is checked with is in `exercise_cases`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from helpers.course.exercise_cases import CHECKS, Call
 from helpers.episodes.episode import Episode
@@ -18,7 +18,9 @@ from helpers.episodes.tasks import VALIDATION_SEEDS, specs, task_spec
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
 
-__all__ = ["CHECKS", "check", "check_agent"]
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+__all__ = ["CHECKS", "check", "check_agent", "checked"]
 
 
 def check(number: str, answer: Callable[..., Any] | None) -> None:
@@ -26,11 +28,27 @@ def check(number: str, answer: Callable[..., Any] | None) -> None:
 
     "todo" where it only ever returns None, "try again" with the case that fails, or "ok".
     """
+    _judge_cases(number, answer, "")
+
+
+def checked(number: str, answer: Answer | None, ours: Answer) -> Answer:
+    """`check`, for a function that the notebook goes on with: the learner's, if it is ok.
+
+    Returns ``ours`` if it is not, and says so.
+    """
+    if _judge_cases(number, answer, ", and the notebook goes on with yours") and answer is not None:
+        return answer
+    print("The notebook goes on with the printed solution.")
+    return ours
+
+
+def _judge_cases(number: str, answer: Callable[..., Any] | None, remark: str) -> bool:
+    """Print the verdict of an exercise's cases; whether it is ok. ``remark``: what ok adds."""
 
     def find_problem(call: Call) -> tuple[str, str]:
-        return CHECKS[number](call), ""
+        return CHECKS[number](call), remark
 
-    _judge(number, answer, find_problem)
+    return _judge(number, answer, find_problem)
 
 
 def check_agent(
@@ -65,8 +83,8 @@ def _judge(
     number: str,
     answer: Callable[..., Any] | None,
     find_problem: Callable[[Call], tuple[str, str]],
-) -> None:
-    """Print the verdict on an answer.
+) -> bool:
+    """Print the verdict on an answer; returns whether it is ok.
 
     ``find_problem`` gets a function that calls the answer with copies of its arguments. It returns
     what is wrong (or an empty string), and what "ok" shall add.
@@ -93,6 +111,8 @@ def _judge(
         print(f"Exercise {number}: try again. {problem}")
     else:
         print(f"Exercise {number}: ok{remark}")
+        return True
+    return False
 
 
 def _story(episode: Episode) -> str:

@@ -177,3 +177,32 @@ def test_a_button_under_another_is_refused_with_the_reason_and_the_page_goes_on(
     assert env.step(format_action("click", two.bid)).ended == "failed"
     one, _ = two_buttons(env.reset("click-test-2", free))
     assert env.step(format_action("click", one.bid)).ended == "solved"
+
+
+# ---- what moves with the next frames has moved when the page is looked at ----
+
+
+@pytest.mark.parametrize(
+    "task, seed, actions, moves",
+    [
+        ("click-scroll-list", 11, ["press('13', 'S')"], "option"),  # a list box, to what is chosen
+        ("daily-calendar", 11, ["click('91')", "press('0', 'ArrowDown')"], "generic"),
+        ("social-media", 1, ["hover('25')", "hover('13')", "hover('25')"], None),  # an icon
+    ],
+)
+def test_boxes_are_those_of_a_page_that_stands_still(session, task, seed, actions, moves):
+    """Half a second later, when stock looks, they are the same."""
+    session.close()
+    before = session.reset(task, seed)
+    for action in actions:
+        seen = session.step(action)
+        assert not seen["error"]
+    session.opened.page.wait_for_timeout(500)
+    later = session.step("noop(0)")
+    assert boxes(seen) == boxes(later)
+    if moves:
+        assert boxes(seen) != boxes(before)
+
+
+def boxes(seen):
+    return {element["bid"]: element["box"] for element in seen["elements"]}

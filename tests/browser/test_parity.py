@@ -5,15 +5,13 @@ The record is recordings/parity/stock.jsonl.gz, made by ``python -m benchmarks.p
 """
 
 import json
-import time
 
 import pytest
 
-from benchmarks.comparison import compare_all, play, with_each
+from benchmarks.comparison import compare_all
 from benchmarks.drawing import DRAWN_BY, drawing
 from benchmarks.parity import NOT_COVERED, SEEDS
 from benchmarks.recorded_episodes import read_golden
-from benchmarks.stock_processes import StockPool
 from helpers.browser import list_tasks
 from helpers.browser import session as sessions
 from helpers.browser.kept_chromium import ORIGIN
@@ -95,28 +93,6 @@ def test_stock_hardly_differs_with_itself(golden):
     assert len([name for _, name in unsteady if name == "screenshot"]) < 15
 
 
-def test_what_is_not_covered_has_the_reasons_that_are_given():
-    """Two timers of the wall clock, by which stock differs with itself; and a click that stock
-    loses while it fetches the picture of the icon under the mouse."""
-    wait = ["noop(300)"] * 3
-    episodes = [["stock-market", 1, wait], ["terminal", 1, wait], ["terminal", 2, wait]]
-    icon = ["social-media", 1, ["click('25')", "click('25')"]]
-    trees = {}
-
-    def keep(episode, shown):
-        run = [seen["axtree_txt"].split("miniwob/")[1] for seen in shown]
-        html = [seen["pruned_html"] for seen in shown]
-        trees.setdefault((episode[0], episode[1]), []).append((run, html))
-
-    with StockPool(4) as stock:
-        stock.for_each([*episodes, *episodes, icon], keep)
-    [[icons, _]] = trees.pop(("social-media", 1))
-    assert icons[0] == icons[1] != icons[2]
-    differing = {task for (task, _), (first, second) in trees.items() if first != second}
-    assert differing == {"stock-market", "terminal"}
-    assert set(NOT_COVERED) == {"stock-market", "terminal", "social-media"}
-
-
 def test_without_the_settling_rule_there_are_differences(golden):
     """The control: pages with animations and delays, read at once, are not what stock shows half a
     second later."""
@@ -139,33 +115,6 @@ def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
                 if now[name] != value:
                     different.append((task, row.step, name, value, now[name]))
     assert different == []
-
-
-def test_what_cannot_be_compared_is_fixed_by_seed_and_actions_too():
-    """Also where the page follows a clock: pauses between the actions change nothing."""
-    actions = {}
-
-    def episode(env, task, pause):
-        if task not in actions:
-            actions[task] = ["noop(200)", *play(env, task, SEEDS[0])[1]]
-        seen = [env.reset(task, SEEDS[0])]
-        for action in actions[task]:
-            if seen[-1].done:
-                break
-            time.sleep(pause)
-            seen.append(env.step(action))
-        return seen
-
-    def at_once(env, task):
-        return episode(env, task, pause=0.0)
-
-    def with_pauses(env, task):
-        return episode(env, task, pause=0.4)
-
-    first = with_each(NOT_COVERED, at_once, workers=1, timeout=120)
-    second = with_each(NOT_COVERED, with_pauses, workers=1, timeout=120)
-    assert first == second
-    assert all(len(seen) > 2 for seen in first.values())
 
 
 def test_a_page_that_is_used_again_is_not_loaded_again(session, monkeypatch):

@@ -1,16 +1,21 @@
-"""One update of TRL's trainer on a server of ours, through an environment written as that of TRL's
-text example: it knows an address and upstream's client, and nothing of this course."""
+"""One update of TRL's trainer on a server of ours, through environments written as those of TRL's
+browsergym examples: they know an address and upstream's client, and nothing of this course."""
 
 import json
 
+import numpy
 import pytest
 from datasets import Dataset
 from peer_client import BrowserGymEnv, act
+from PIL import Image
 from tiny_models import tiny_llama
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_chat_template
 
+from helpers.policy.vision import small_policy_with_eyes
+
+LARGEST = 512  # pixels of a side, to which the vision example shrinks a picture
 GROUP = 4
 PROMPT = [
     {"role": "system", "content": "Use the tools to do the task in the browser."},
@@ -62,11 +67,29 @@ class TextEnvironment:
         result = act(self.client, text)
         self.done = result.done
         self.reward = float(result.reward or 0.0)
-        return self._shown(result.observation)
+        return self._told(result.observation)
+
+    def _told(self, seen):
+        return self._shown(seen)
 
     def _shown(self, seen):
         error = f"Error: {seen.error}\n" if seen.last_action_error else ""
         return f"Goal: {seen.goal}\n{error}Page:\n{seen.axtree_txt}"
+
+
+class VisionEnvironment(TextEnvironment):
+    """Its tools answer with a picture before the text, where one came."""
+
+    sizes = []
+
+    def _told(self, seen):
+        blocks = [{"type": "text", "text": self._shown(seen)}]
+        if seen.screenshot is not None:
+            picture = Image.fromarray(numpy.array(seen.screenshot, dtype=numpy.uint8))
+            self.sizes.append(picture.size)
+            picture.thumbnail((LARGEST, LARGEST))
+            blocks.insert(0, {"type": "image", "image": picture})
+        return blocks
 
 
 @pytest.fixture
@@ -77,7 +100,7 @@ def scripted(monkeypatch):
     prompts = []
 
     def answer(trainer, prompt_ids, *_, **__):
-        tokenizer = trainer.processing_class
+        tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
         texts = [tokenizer.decode(ids) for ids in prompt_ids]
         prompts.append(texts[0])
         turn = len(prompts) - 1
@@ -109,12 +132,17 @@ def reward(environments, **_):
 
 
 @pytest.mark.slow
-def test_one_update_as_trls_examples_make_it(server, policy, scripted, monkeypatch, tmp_path):
+@pytest.mark.parametrize("environment", [TextEnvironment, VisionEnvironment])
+def test_one_update_as_trls_examples_make_it(
+    environment, server, policy, scripted, monkeypatch, tmp_path
+):
     monkeypatch.setattr(TextEnvironment, "address", server.url_with_token)  # the one changed line
-    model, tokenizer = small_reader(policy)
+    monkeypatch.setattr(VisionEnvironment, "sizes", [])
+    sees = environment is VisionEnvironment
+    model, processor = small_policy_with_eyes() if sees else small_reader(policy)
     trainer = GRPOTrainer(
         model=model,
-        processing_class=tokenizer,
+        processing_class=processor,
         reward_funcs=reward,
         train_dataset=Dataset.from_dict({"prompt": [PROMPT] * GROUP}),
         args=GRPOConfig(
@@ -130,13 +158,33 @@ def test_one_update_as_trls_examples_make_it(server, policy, scripted, monkeypat
             disable_tqdm=True,
             chat_template_kwargs={"enable_thinking": False},
         ),
-        environment_factory=TextEnvironment,
+        environment_factory=environment,
     )
     before = {name: weight.clone() for name, weight in model.named_parameters()}
+    batches = remember_batches(trainer)
     trainer.train()
     assert len(scripted) == 3
     assert "Goal: Click the button." in scripted[0]
     assert "there is no action 'send_keys'; use one of: click, fill" in scripted[1]
     [logged] = [row for row in trainer.state.log_history if "reward" in row]
     assert (logged["reward"], logged["tools/failure_frequency"]) == (0.5, 0.0)
-    assert any((weight != before[name]).any() for name, weight in model.named_parameters())
+    moved = [name for name, weight in model.named_parameters() if (weight != before[name]).any()]
+    assert moved
+    pictures = 2 * GROUP if sees else 0  # one for each action
+    assert VisionEnvironment.sizes == [(498, 321)] * pictures
+    grids = [len(batch["image_grid_thw"]) for batch in batches if "image_grid_thw" in batch]
+    assert sum(grids) == pictures
+    assert any("vision" in name or "visual" in name for name in moved) == sees
+
+
+def remember_batches(trainer):
+    """The batches that the trainer's loss gets, as a list that grows."""
+    batches = []
+    compute_loss = trainer._compute_loss
+
+    def remember(model, inputs):
+        batches.append(inputs)
+        return compute_loss(model, inputs)
+
+    trainer._compute_loss = remember
+    return batches

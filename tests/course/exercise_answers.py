@@ -3,22 +3,23 @@
 import re
 
 import nbformat
+import torch
 
 from helpers.episodes.config import EpisodeSpec
 from helpers.settings.paths import NOTEBOOKS
 
-LAST_NOTEBOOK = next(NOTEBOOKS.glob("06_*.ipynb"))
 
+def solution(cell, name, **imported):
+    """What the folded solution in a cell of a notebook defines; ids begin with n05 or n06.
 
-def solution(cell, name):
-    """What the folded solution in a cell of notebook 6 defines.
-
-    Its part before an empty line goes into another file and is left out.
+    Its part before an empty line goes into another file and is left out. ``imported``: what cells
+    above it have imported.
     """
-    notebook = nbformat.read(LAST_NOTEBOOK, as_version=4)
+    path = next(NOTEBOOKS.glob(f"{cell[1:3]}_*.ipynb"))
+    notebook = nbformat.read(path, as_version=4)
     text = next(found.source for found in notebook.cells if found.id == cell)
     folded = r"<summary>Solution</summary>\n\n```python\n(?:\S.*\n\n)?(def .*?)```"
-    defined = {}
+    defined = dict(imported)
     exec(re.search(folded, text, re.DOTALL)[1], defined)
     return defined[name]
 
@@ -236,7 +237,53 @@ def is_a_loss(ratio, advantage, epsilon):
     return -objective(ratio, advantage, epsilon)
 
 
-# 5.1: pages that were gained and lost between two evaluations
+# 5.1: the loss of GRPO
+
+
+printed_loss = solution("n05-h10", "grpo_loss", torch=torch)
+
+
+def objective_of(logprobs, old_logprobs, advantages, epsilon):
+    ratio = (logprobs - old_logprobs).exp()
+    clipped = ratio.clamp(1 - epsilon, 1 + epsilon)
+    return torch.minimum(ratio * advantages[:, None], clipped * advantages[:, None])
+
+
+def mean_of_rollouts(logprobs, old_logprobs, advantages, mask, epsilon):
+    objective = objective_of(logprobs, old_logprobs, advantages, epsilon)
+    return -((objective * mask).sum(1) / mask.sum(1)).mean()
+
+
+def forgets_the_mask(logprobs, old_logprobs, advantages, mask, epsilon):
+    return -objective_of(logprobs, old_logprobs, advantages, epsilon).mean()
+
+
+def divides_by_every_token(logprobs, old_logprobs, advantages, mask, epsilon):
+    return -(objective_of(logprobs, old_logprobs, advantages, epsilon) * mask).mean()
+
+
+def loss_without_clip(logprobs, old_logprobs, advantages, mask, epsilon):
+    return printed_loss(logprobs, old_logprobs, advantages, mask, 1e6)
+
+
+def loss_always_clipped(logprobs, old_logprobs, advantages, mask, epsilon):
+    ratio = (logprobs - old_logprobs).exp().clamp(1 - epsilon, 1 + epsilon)
+    return -(ratio * advantages[:, None] * mask).sum() / mask.sum()
+
+
+def rises_with_the_reward(logprobs, old_logprobs, advantages, mask, epsilon):
+    return -printed_loss(logprobs, old_logprobs, advantages, mask, epsilon)
+
+
+def ratio_upside_down(logprobs, old_logprobs, advantages, mask, epsilon):
+    return printed_loss(old_logprobs, logprobs, advantages, mask, epsilon)
+
+
+def is_a_number(logprobs, old_logprobs, advantages, mask, epsilon):
+    return printed_loss(logprobs, old_logprobs, advantages, mask, epsilon).item()
+
+
+# 5.2: pages that were gained and lost between two evaluations
 
 
 def gained_and_lost(before, after):
@@ -256,25 +303,6 @@ def both_sums(before, after):
 
 def the_other_way_round(before, after):
     return gained_and_lost(after, before)
-
-
-# 5.2: updates that fit into some minutes
-
-
-def updates_for(minutes, seconds, start):
-    return max(0, int((60 * minutes - start) // seconds))
-
-
-def rounds(minutes, seconds, start):
-    return round((60 * minutes - start) / seconds)
-
-
-def may_be_negative(minutes, seconds, start):
-    return int((60 * minutes - start) // seconds)
-
-
-def forgets_the_start(minutes, seconds, start):
-    return int(60 * minutes // seconds)
 
 
 # 6.1: parameters of an adapter
@@ -349,8 +377,8 @@ RIGHT = {
     "4.1": centred,
     "4.2": early,
     "4.3": objective,
-    "5.1": gained_and_lost,
-    "5.2": updates_for,
+    "5.1": printed_loss,
+    "5.2": gained_and_lost,
     "6.1": adapter_parameters,
     "6.2": missed,
     "6.4": report,
@@ -365,8 +393,17 @@ WRONG = {
     "4.1": [lost_is_failed, divides_by_all, does_not_centre],
     "4.2": [fines_failures, lost_earns_nothing, never_fines],
     "4.3": [does_not_clip, always_clips, is_a_loss],
-    "5.1": [difference_of_sums, both_sums, the_other_way_round],
-    "5.2": [rounds, may_be_negative, forgets_the_start],
+    "5.1": [
+        mean_of_rollouts,
+        forgets_the_mask,
+        divides_by_every_token,
+        loss_without_clip,
+        loss_always_clipped,
+        rises_with_the_reward,
+        ratio_upside_down,
+        is_a_number,
+    ],
+    "5.2": [difference_of_sums, both_sums, the_other_way_round],
     "6.1": [multiplies_both_parts, counts_the_whole_matrix, counts_one_part],
     "6.2": [reached, unsorted],
     "6.4": [

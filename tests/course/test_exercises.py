@@ -5,9 +5,11 @@ import re
 
 import nbformat
 import pytest
+import torch
 from exercise_answers import RIGHT, WRONG, find_bid, report, solution
 
-from helpers.course.exercises import CHECKS, check, check_agent
+from helpers.course.by_hand import grpo_loss
+from helpers.course.exercises import CHECKS, check, check_agent, checked
 from helpers.settings.paths import RECORDINGS, ROOT
 
 
@@ -88,6 +90,27 @@ def test_an_answer_that_raises_stops_nothing(capsys, number):
 
     assert "try again" in said(capsys, number, stops)
     assert "try again" in said(capsys, number, takes_no_arguments_and_fails)
+
+
+def test_a_notebook_goes_on_with_an_answer_that_is_ok(capsys):
+    def ours(elements, role, name):
+        return find_bid(elements, role, name)
+
+    assert checked("1.1", find_bid, ours) is find_bid
+    assert capsys.readouterr().out == "Exercise 1.1: ok, and the notebook goes on with yours\n"
+    for answer in (None, lambda *_: None, *WRONG["1.1"]):
+        assert checked("1.1", answer, ours) is ours
+        verdict, goes_on = capsys.readouterr().out.splitlines()
+        assert re.match(r"Exercise 1\.1: (todo|try again)", verdict)
+        assert goes_on == "The notebook goes on with the printed solution."
+
+
+def test_the_printed_loss_is_the_one_that_the_notebook_falls_back_on():
+    torch.manual_seed(0)
+    logprobs, old = -torch.rand(3, 5), -torch.rand(3, 5)
+    mask = torch.tensor([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]])
+    arguments = (logprobs, old, torch.randn(3), mask, 0.2)
+    assert torch.allclose(RIGHT["5.1"](*arguments), grpo_loss(*arguments))
 
 
 def test_an_answer_cannot_spoil_the_cases(capsys):

@@ -61,6 +61,20 @@ def test_targets_are_the_commands_of_the_readme(arguments, command):
     assert said == f".venv/bin/python -m {command}"
 
 
+@pytest.mark.parametrize("language", ["zh", "zh_CN:zh"])
+def test_the_course_and_the_lab_can_be_chinese(language):
+    course = make("-n", "course", "NB=02", f"LANGUAGE={language}").stdout
+    assert "run_course.py --folder notebooks/zh --only 02" in course
+    lab = make("-n", "lab", f"LANGUAGE={language}").stdout
+    assert "--LabApp.default_url=/lab/tree/notebooks/zh " in lab
+
+
+def test_without_a_word_or_in_english_they_are_not():
+    for arguments in (("LANGUAGE=",), ("LANGUAGE=en_GB:en",)):
+        assert "notebooks/zh" not in make("-n", "course", *arguments).stdout
+        assert "default_url=/lab/tree/notebooks " in make("-n", "lab", *arguments).stdout
+
+
 def test_one_notebook_can_be_executed_and_ci_runs_the_readmes_command():
     assert "run_course.py --in-place --only 03" in make("-n", "notebooks", "NB=03").stdout
     assert "make test" in (ROOT / ".ci" / "run").read_text()

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from helpers.settings.paths import ROOT
+from tools.run_report import Outcome, move_links, write_index
 
 FOLDED = """<details><summary>Solution</summary>
 
@@ -37,7 +38,8 @@ sys.prefix
 
 def write_notebook(path: Path, title: str, *sources: str) -> bytes:
     """Write a notebook with these code cells; returns the file's bytes."""
-    opening = f"# {title}\n\n[the actions](../helpers/browser/actions.py)\n\n{FOLDED}"
+    links = "[the actions](../helpers/browser/actions.py), [the next](02_raises.ipynb)"
+    opening = f"# {title}\n\n{links}\n\n{FOLDED}"
     cells = [nbformat.v4.new_markdown_cell(opening)]
     for source in sources:
         cells.append(nbformat.v4.new_markdown_cell("And then:"))
@@ -104,12 +106,34 @@ def test_course_writes_pages_that_can_be_read(finished):
     works = (made / "01_works.html").read_text()
     assert "0.42 [0.33, 0.51]" in works
     assert "<em>Run this notebook.</em>" in works
+    assert 'href="../../helpers/browser/actions.py"' in works
+    assert 'href="02_raises.html"' in works
     folded = works.partition("<details>")[2].partition("</details>")[0]
     assert "Solution" in folded
     assert "folded" in folded
     assert "Not folded" not in folded
     executed = nbformat.read(made / "01_works.ipynb", as_version=4)
     assert "(../../helpers/browser/actions.py)" in executed.cells[0].source
+    assert "(02_raises.ipynb)" in executed.cells[0].source
+
+
+def test_the_index_speaks_the_language_of_the_titles(tmp_path):
+    for title, words in (("1. 探索环境", "个运行成功"), ("1. It works", "notebooks ran")):
+        write_index(tmp_path, [Outcome("01_works", title, seconds=61)], 1)
+        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        assert words in page
+        assert ("zh-CN" in page) == ("个" in words)
+        assert "1:01" in page
+
+
+def test_links_of_a_chinese_notebook_are_right_in_the_folder_of_the_run(tmp_path):
+    source = "[动作](../../helpers/a.py) ![图](../../media/b.png) [下一个](02_next.ipynb)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(source)])
+    move_links(notebook, tmp_path / "notebooks" / "zh", tmp_path / "runs" / "now")
+    assert notebook.cells[0].source == source  # both folders lie two levels down
+    move_links(notebook, tmp_path / "notebooks" / "zh", tmp_path / "runs" / "test" / "now")
+    assert "(../../../helpers/a.py) ![图](../../../media/b.png)" in notebook.cells[0].source
+    assert "(02_next.ipynb)" in notebook.cells[0].source
 
 
 @pytest.mark.slow

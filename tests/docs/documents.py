@@ -9,6 +9,9 @@ from helpers.settings.paths import ROOT
 CJK = re.compile(r"[\u4e00-\u9fff]")
 HALF_WIDTH = re.compile(r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]")  # full-width in Chinese
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+GENERATED = re.compile(r"<!-- begin [\w:]+ -->.*?<!-- end -->", re.DOTALL)
+# Texts of the root and their Chinese twins; the twin of docs/NAME is docs/zh/NAME.
+IN_THE_ROOT = {"README.md": "README_zh.md", "CONTRIBUTING.md": "docs/zh/contributing.md"}
 TERMS = (
     "观测（observation）",
     "环境（environment）",
@@ -21,7 +24,7 @@ TERMS = (
     "词元（token）",
     "优势（advantage）",
     "组（group）",
-    "步（turn）",
+    "轮（turn）",
     "种子（seed）",
 )
 
@@ -31,9 +34,33 @@ def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def chinese_page(name):
+    """The Chinese twin of an English text, whether it is there or not."""
+    if name in IN_THE_ROOT:
+        return IN_THE_ROOT[name]
+    for folder in ("docs", "notebooks"):
+        if name == folder or name.startswith(f"{folder}/"):
+            return f"{folder}/zh{name.removeprefix(folder)}"
+    return ""
+
+
+def english_pages():
+    """The texts that exist in both languages: those of the root and the pages of docs/."""
+    docs = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    return [
+        *IN_THE_ROOT,
+        *sorted(name for name in docs if not name.startswith("docs/zh/")),
+    ]
+
+
 def code_blocks(text):
-    """The fenced blocks of a text."""
-    return CODE_BLOCK.findall(text)
+    """The fenced blocks of a text, without what may differ between languages.
+
+    That is comments, which are prose, LANGUAGE=zh behind a command, and the drawing of the rooms,
+    which is made for one page.
+    """
+    blocks = [block for block in CODE_BLOCK.findall(text) if not block.startswith("```mermaid")]
+    return [re.sub(r"[ \t]+(?:# .*|LANGUAGE=zh\b)", "", block) for block in blocks]
 
 
 def prose(text):
@@ -51,16 +78,34 @@ def levels(text):
     return [section.split(" ")[0] for section in sections(text)]
 
 
+def headings(name):
+    """The anchors of a text's headings, in their order, as GitHub makes them."""
+    found = []
+    for section in sections(read(name)):
+        words = section.splitlines()[0].lstrip("# ")
+        found.append(re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-"))
+    return found
+
+
 def links(text, folder="."):
     """How often each target is linked to from a file in ``folder``.
 
-    A Chinese file counts as its English twin, so that both languages have the same links.
+    A Chinese file counts as its English twin, and a heading as its number in its file, so that both
+    languages have the same links.
     """
     found = []
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
         if not link.startswith(("http", "#")):
-            link = os.path.normpath(os.path.join(folder, link))
-            link = link.replace("_zh.md", ".md").replace("docs/zh/", "docs/")
+            name, _, anchor = link.partition("#")
+            name = os.path.normpath(os.path.join(folder, name))
+            if anchor:
+                anchor = f"#{headings(name).index(anchor)}"
+            if name in IN_THE_ROOT.values():
+                name = next(ours for ours, theirs in IN_THE_ROOT.items() if theirs == name)
+            name = name.replace("docs/zh/", "docs/")
+            link = re.sub(r"^notebooks/zh(?=/|$)", "notebooks", name) + anchor
+        elif link.startswith("#"):
+            link = "#"  # a heading of the same text, which test_links looks for
         found.append(link)
     return Counter(found)
 

@@ -27,9 +27,18 @@ COLAB = "https://colab.research.google.com/github"
 
 
 def documents(root: Path = ROOT) -> list[Path]:
-    """All texts for readers. (Notebooks of another folder are made by tests and runs.)"""
-    texts = (path for path in root.rglob("*.md") if not SKIPPED & set(path.relative_to(root).parts))
-    return sorted([*texts, *(root / "notebooks").glob("*.ipynb")])
+    """All texts for readers. (Notebooks of another folder are made by tests and runs.)
+
+    The sources of the Chinese notebooks are no text of their own: the notebooks are.
+    """
+    chinese = root / "notebooks" / "zh"
+    texts = [
+        path
+        for path in root.rglob("*.md")
+        if not SKIPPED & set(path.relative_to(root).parts) and path.parent != chinese
+    ]
+    notebooks = [*(root / "notebooks").glob("*.ipynb"), *chinese.glob("*.ipynb")]
+    return sorted([*texts, *notebooks])
 
 
 def markdown(path: Path) -> str:
@@ -151,10 +160,11 @@ def test_links_lead_somewhere(path):
 def test_the_documents_are_found_and_have_links():
     names = {str(path.relative_to(ROOT)) for path in documents()}
     assert {"README.md", "README_zh.md", "CONTRIBUTING.md", "docs/zh/glossary.md"} <= names
-    assert "notebooks/06_lora_training.ipynb" in names
+    assert {"notebooks/06_lora_training.ipynb", "notebooks/zh/06_lora_training.ipynb"} <= names
+    assert {"docs/README.md", "docs/zh/troubleshooting.md"} <= names
     for name in ("README.md", "README_zh.md"):
         targets = {target for _, target in links(markdown(ROOT / name))}
-        assert {"CONTRIBUTING.md", "LICENSE", "media/the_loop.png"} <= targets
+        assert {"LICENSE", "CITATION.cff", "media/the_loop.png"} <= targets
         assert "https://arxiv.org/abs/2402.03300" in targets
     notebook = ROOT / "notebooks" / "06_lora_training.ipynb"
     badges = [target for _, target in links(markdown(notebook))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from documents import CJK, read
+from documents import CJK, chinese_page, english_pages, read
 from PIL import Image
 
 from helpers.settings.paths import ROOT
@@ -32,14 +32,17 @@ def test_every_picture_is_made_by_code_and_every_function_has_its_picture():
     assert {path.stem for path in PICTURES if path.suffix == ".gif"} == ANIMATED
 
 
-@pytest.mark.parametrize("name", ["README.md", "README_zh.md"])
-def test_every_picture_is_shown_with_words(name):
-    found = re.findall(r"!\[([^\]]*)\]\((media/[^)\s]+)\)", read(name))
-    shown = {Path(source).name: alt for alt, source in found}
-    assert set(shown) == {path.name for path in PICTURES}
-    for source, alt in shown.items():
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_picture_is_shown_once_with_words(language):
+    names = english_pages()
+    if language == "zh":
+        names = [chinese_page(name) for name in names]
+    text = "\n".join(read(name) for name in names)
+    found = re.findall(r"!\[([^\]]*)\]\((?:\.\./)*(media/[^)\s]+)\)", text)
+    assert sorted(Path(source).name for _, source in found) == [path.name for path in PICTURES]
+    for alt, source in found:
         # So many Chinese characters say what a word says.
-        words = len(alt.split()) if name == "README.md" else len(CJK.findall(alt)) / 1.6
+        words = len(alt.split()) if language == "en" else len(CJK.findall(alt)) / 1.6
         assert 7 <= words <= 25, (source, alt)
 
 

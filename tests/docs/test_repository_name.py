@@ -13,7 +13,7 @@ from tools import set_repository
 
 pytestmark = pytest.mark.docs
 
-PLACEHOLDER = "OWNER/REPO"
+PLACEHOLDER = set_repository.PLACEHOLDER
 SCRIPT = "tools/set_repository.py"
 
 
@@ -35,8 +35,10 @@ def contents(folder):
 
 
 def renamed(files, name):
-    """The same files with another name in the place of the usual one."""
-    return {path: text.replace(PLACEHOLDER.encode(), name.encode()) for path, text in files.items()}
+    """The same files with another name in the place of the usual one, which is cited then."""
+    new = {path: text.replace(PLACEHOLDER.encode(), name.encode()) for path, text in files.items()}
+    new["CITATION.cff"] = new["CITATION.cff"].replace(b"# repository-code:", b"repository-code:")
+    return new
 
 
 def run(folder, *arguments):
@@ -52,7 +54,7 @@ def test_the_name_stands_everywhere_and_nothing_else_changes(copy):
     after = contents(copy)
     assert after == renamed(before, "me/browser.course")
     for name in after:
-        if name.endswith((".ipynb", ".cff")) or name.startswith("README"):
+        if name.endswith((".ipynb", ".cff")):
             assert b"me/browser.course" in after[name], name
     changed = sum(text.count(PLACEHOLDER.encode()) for text in before.values())
     assert changed > 20
@@ -72,10 +74,18 @@ def test_a_second_call_changes_nothing_and_a_third_renames_again(copy):
 
 def test_a_call_that_was_interrupted_can_be_repeated(copy):
     whole = renamed(contents(copy), "me/course")
-    for name in ("README.md", "notebooks/06_lora_training.ipynb"):
+    for name in ("CITATION.cff", "notebooks/06_lora_training.ipynb"):
         (copy / name).write_bytes(whole[name])
     assert run(copy, "me/course").returncode == 0
     assert contents(copy) == whole
+
+
+def test_nobody_cites_a_repository_without_a_name(copy):
+    cited = (copy / "CITATION.cff").read_text()
+    assert PLACEHOLDER not in re.sub(r"^#.*$", "", cited, flags=re.MULTILINE)
+    set_repository.set_repository("me/course", copy)
+    cited = (copy / "CITATION.cff").read_text()
+    assert '\nrepository-code: "https://github.com/me/course"\n' in cited
 
 
 def test_a_short_name_is_not_sought_in_pictures_nor_in_longer_names(copy):
