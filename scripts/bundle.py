@@ -28,7 +28,6 @@ from helpers.browser.chromium import BUNDLED, find_chromium
 from helpers.command_line import run
 from helpers.policy.at_hand import can_be_had
 from helpers.policy.loading import comes_from_the_hub, policy_path
-from helpers.policy.vision import BY_DEFAULT as DEFAULT_EYES
 from helpers.settings.errors import CourseError
 from helpers.settings.paths import ROOT
 from helpers.settings.profiles import PROFILES
@@ -186,7 +185,7 @@ def policies_for(device: str) -> list[str]:
     """The policies that `make course` loads on such a machine and that no package carries."""
     names = ["smollm2-135m"]
     if device == "gpu":
-        names += [PROFILES["h100"].policy, DEFAULT_EYES]
+        names.append(PROFILES["h100"].policy)
     return [name for name in dict.fromkeys(names) if comes_from_the_hub(name)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from helpers.policy.at_hand import can_be_had
 from helpers.policy.loading import (
     PolicyError,
     check_folder,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from helpers.settings.profiles import Profile
 
-BY_DEFAULT = "qwen3-vl-2b"
 SMALL = "small-with-eyes"  # the name of `small_policy_with_eyes` on a command line
 
 # Tokens that stand for a picture, in the order in which Qwen's processor names them.
@@ -118,28 +116,6 @@ def _small_processor(tokenizer: PreTrainedTokenizerBase) -> ProcessorMixin:
         patch_size=16, merge_size=2, size={"shortest_edge": 32**2, "longest_edge": 256**2}
     )
     return Processor(pictures, tokenizer, chat_template=qwen3_vl_chat_template)
-
-
-def load_eyes(
-    profile: Profile,
-) -> tuple[str, PreTrainedModel, ProcessorMixin | PreTrainedTokenizerBase]:
-    """The policy with eyes for this machine: its name, its model and its processor.
-
-    On a GPU that is `BY_DEFAULT`. On a CPU, and where the Hub does not hand it out, which one
-    printed sentence then says, it is `small_policy_with_eyes`.
-    """
-    if profile.device == "cpu":
-        return (SMALL, *small_policy_with_eyes())
-    try:
-        if can_be_had(BY_DEFAULT):
-            return (BY_DEFAULT, *load_with_processor(BY_DEFAULT, profile))
-    except PolicyError:  # the Hub answered, and was gone before all was here
-        pass
-    print(
-        f"The weights of {BY_DEFAULT} are not on this machine, and the Hub does not hand them out: "
-        "this section goes on with a small policy of random weights."
-    )
-    return (SMALL, *small_policy_with_eyes())
 
 
 def load_with_processor(

@@ -15,7 +15,7 @@ from helpers.course.banner import setup
 from helpers.policy.at_hand import can_be_had, with_policy_at_hand
 from helpers.policy.hub import hub_answers
 from helpers.policy.loading import PolicyError, load_policy
-from helpers.policy.vision import BY_DEFAULT, SMALL, load_eyes, load_with_processor
+from helpers.policy.vision import load_with_processor
 from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
 from helpers.settings.profiles import PROFILES
@@ -157,32 +157,9 @@ def test_the_banner_of_a_notebook_says_which_policy_it_goes_on_with(no_hub, monk
     assert "· policy smollm2-135m (" in said
 
 
-def test_the_section_with_eyes_goes_on_with_the_small_policy(no_hub, capsys):
-    name, model, processor = load_eyes(GPU)
-    assert name == SMALL
-    assert model.num_parameters() < 10e6
-    assert hasattr(processor, "image_processor")
-    said = capsys.readouterr()
-    assert said.out.startswith(f"The weights of {BY_DEFAULT} are not on this machine")
-    assert said.out.count("\n") == 1
-    assert said.err == ""
-
-
-def test_a_hub_that_goes_away_between_two_files_is_a_sentence_too(hub, monkeypatch, capsys):
-    """It answers, and then what was begun cannot be ended."""
-
-    def broken_off(*_):
-        raise PolicyError("The weights could not be loaded.")
-
-    monkeypatch.setattr("helpers.policy.vision.BY_DEFAULT", NAME)
-    monkeypatch.setattr("helpers.policy.vision.load_with_processor", broken_off)
-    assert load_eyes(GPU)[0] == SMALL
-    assert "this section goes on with a small policy" in capsys.readouterr().out
-
-
 def test_a_policy_with_eyes_that_was_asked_for_is_not_replaced(no_hub):
     with pytest.raises(PolicyError, match="could not be loaded: .* the Hub does not hand them out"):
-        load_with_processor(BY_DEFAULT, GPU)
+        load_with_processor("qwen3-vl-2b", GPU)
 
 
 BARS = """
