@@ -97,7 +97,8 @@
   };
   const atMost = (ms, promise) => Promise.race([promise, new Promise(done => real.setTimeout(done, ms))]);
   const drawFrames = async frames => {
-    for (; frames > 0; frames--) await atMost(100, new Promise(real.requestAnimationFrame));
+    // A busy machine may take long over one; a browser that draws nothing any more is not waited for again and again.
+    for (let drawn = true; frames > 0 && drawn; frames--) drawn = await atMost(1000, new Promise(real.requestAnimationFrame));
   };
   // What comes to lie under a mouse that rests is hovered, but only when the next frame has been drawn.
   let mouse = null;  // where the episode has moved it

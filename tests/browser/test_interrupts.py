@@ -282,7 +282,9 @@ def test_in_a_kernel_the_next_cell_gets_what_it_asks_for(kernel):
         cell = kernel.start(f"env.reset('click-button', 7)\nprint('begun', flush=True)\n{code}")
         time.sleep(0.3 + generator.uniform(0, 0.1))
         kernel.manager.interrupt_kernel()
-        assert kernel.finish(cell) == ("begun", "KeyboardInterrupt")
+        said, raised = kernel.finish(cell)
+        assert raised == "KeyboardInterrupt"
+        assert said in ("begun", "")  # a busy machine is interrupted in the reset already
         seen = kernel.run("o = env.reset('click-link', 3); print(o.task, o.seed, o.step, o.goal)")
         assert seen == f"click-link 3 0 {goal}"
         assert kernel.run("print(play() == alone)") == "True"

@@ -26,6 +26,7 @@ EXTRAS = {"screenshot", "details", "pruned_html"}  # are only sent where they ar
 # Of the pictures: what the mouse hovers is drawn a frame later, and on a busy machine not yet. Of
 # stock's own two recordings 5 of 992 differ by that.
 HOVERING = 0.03
+UNLIKE_AT_FIRST = 4  # tasks of 122
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,19 @@ def golden():
 
 @pytest.fixture(scope="module")
 def played(golden):
-    """Every recorded episode, played here with pictures and details."""
-    return compare_all(golden, before=0, everything=True, workers=2, timeout=120)
+    """Every recorded episode, played here with pictures and details.
+
+    What differs from stock is played once more: a picture resizes the page for a moment, and on a
+    busy machine the mouse may be noticed to hover something else then. Without pictures that does
+    not happen (`benchmarks.busy`)."""
+    everything = {"before": 0, "everything": True, "timeout": 120}
+    results = compare_all(golden, workers=2, **everything)
+    unlike = {task for task, *_ in differences(results, but={"screenshot"})}
+    assert len(unlike) <= UNLIKE_AT_FIRST, unlike
+    if unlike:
+        once_more = [episode for episode in golden if episode["task"] in unlike]
+        results |= compare_all(once_more, workers=1, **everything)
+    return results
 
 
 def differences(results, fields=None, but=()):
