@@ -14,14 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.comparison import Row, compare_all
+from benchmarks.comparison import Row, changed_fields, compare_all
 from benchmarks.recorded_episodes import Recorded, read_golden
 from benchmarks.recording import Record, record
 from helpers.command_line import run
 from helpers.output import Progress
 from helpers.settings.machine import run_facts
 
-EXTRAS = {"metadata", "screenshot", "details", "pruned_html"}  # are not sent unless asked for
 Place = tuple[str, int, int]  # task, seed, step
 
 
@@ -60,9 +59,7 @@ def changes(rows: dict[Place, Row], quiet: dict[Place, Row]) -> list[str]:
     for place, row in rows.items():
         if row.seen.infrastructure_error or quiet[place].seen.infrastructure_error:
             continue
-        before = quiet[place].seen.model_dump(exclude=EXTRAS)
-        now = row.seen.model_dump(exclude=EXTRAS)
-        found += [f"{place}: {name}" for name, value in before.items() if now[name] != value]
+        found += [f"{place}: {name}" for name, _, _ in changed_fields(row.seen, quiet[place].seen)]
     return found
 
 

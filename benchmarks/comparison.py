@@ -13,6 +13,7 @@ from benchmarks.recorded_episodes import Recorded, by_task, with_pictures
 from helpers.browser import BrowserClient, BrowserObservation, start_browser_server
 
 SESSIONS = 8
+EXTRAS = {"screenshot", "details", "pruned_html"}  # are only sent where they are asked for
 
 # A double click whose first half opens a mail: what its second half hits depends on whether the
 # icons have loaded by then, in stock too, so they are not drawn. Other double clicks are.
@@ -119,6 +120,16 @@ def compare(
         rows[-1][0]["length"] = f"{len(seen)} observations, stock's {len(stock)}"
     rows += [({}, {})] * (len(stock) - len(rows))
     return rows
+
+
+def changed_fields(
+    now: BrowserObservation, before: BrowserObservation
+) -> list[tuple[str, Any, Any]]:
+    """(name, then, now) of each field that a policy that reads text is sent, and that is another
+    than it was; boxes, focus and ends included."""
+    fields = now.model_dump(exclude=EXTRAS)
+    then = before.model_dump(exclude=EXTRAS)
+    return [(name, then[name], fields[name]) for name in then if fields[name] != then[name]]
 
 
 def compare_all(

@@ -1,7 +1,8 @@
-"""A model that is quick to train, for tests of how it is trained."""
+"""A model that is quick to train, for tests of how it is trained, and what it was trained on."""
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from trl.chat_template_utils import qwen3_chat_template
 
 
 def tiny_llama(tokenizer):
@@ -19,3 +20,23 @@ def tiny_llama(tokenizer):
             tie_word_embeddings=True,
         )
     )
+
+
+def tiny_tool_caller(policy):
+    """Such a model for a policy's tokenizer, and the tokenizer with a template that takes tools."""
+    tokenizer = AutoTokenizer.from_pretrained(policy.path)
+    tokenizer.chat_template = qwen3_chat_template
+    return tiny_llama(tokenizer), tokenizer
+
+
+def remember_batches(trainer):
+    """The batches that the trainer's loss gets, as a list that grows."""
+    batches = []
+    compute_loss = trainer._compute_loss
+
+    def remember(model, inputs):
+        batches.append(inputs)
+        return compute_loss(model, inputs)
+
+    trainer._compute_loss = remember
+    return batches

@@ -13,8 +13,8 @@ every observation; newer ones leave it out unless they were started with
 ``BROWSERGYM_INCLUDE_SCREENSHOT=true``, which the client can neither see nor change. TRL's vision
 example puts a picture into its messages where one came, and trains on the text alone where none
 did. A picture that nobody looks at costs most of a step, for it travels as half a million numbers
-(recordings/peers/); one that is missing costs a training run. Who wants none says
-``reset(screenshot=False)``.
+(``python -m benchmarks.peers`` measures it); one that is missing costs a training run. Who wants
+none says ``reset(screenshot=False)``.
 """
 
 import time

@@ -27,6 +27,8 @@ TRIES = 5
 # Each time limit of a click, and how many refused tries within it are a refusal.
 MOUSE_LIMITS = ((750, TRIES), (1_500, TRIES), (2_500, 1))
 PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a whole step is 7 s
+# Each time limit of what the page is bound to refuse, until it has said so.
+REFUSAL_LIMITS = (QUICK_MS, STOCK_MS, PATIENCE_MS)
 POLL_MS = 50
 
 # Functions of page.js.
@@ -153,7 +155,7 @@ class LoadTolerantLocator:
         """What is bound to be refused is only tried out, so that the refusal has Playwright's words
         without half a second's waiting. Returns where Playwright knows better."""
         try:
-            self._retry(name, (), named | {"trial": True}, QUICK_MS, STOCK_MS, PATIENCE_MS)
+            self._retry(name, (), named | {"trial": True}, *REFUSAL_LIMITS)
         except PlaywrightTimeout as error:
             self._after_refusal(CallLog(error))
             raise
@@ -184,19 +186,19 @@ class LoadTolerantLocator:
 
     def fill(self, value: str, **named: Any) -> None:
         """Replace the text of a field, once."""
-        self._change_field("fill", (value,), named, refused=not self._takes_text())
+        self._change_field("fill", (value,), named, refused=not self._takes_input())
 
     def clear(self, **named: Any) -> None:
         """Empty a field, once."""
-        self._change_field("clear", (), named, refused=not self._takes_text())
+        self._change_field("clear", (), named, refused=not self._takes_input())
 
     def select_option(self, options: str | list[str], **named: Any) -> None:
         """Choose from a list, once."""
         wanted = [options] if isinstance(options, str) else options
-        refused = not self._takes_text() or self._locator.evaluate(LACKS_OPTIONS, wanted)
+        refused = not self._takes_input() or self._locator.evaluate(LACKS_OPTIONS, wanted)
         self._change_field("select_option", (options,), named, refused)
 
-    def _takes_text(self) -> bool:
+    def _takes_input(self) -> bool:
         """Whether Playwright would find the field visible, enabled and editable. Asked before, for
         its log does not tell whether a try that ended for lack of time has reached the page."""
         return self._locator.is_visible() and self._locator.is_editable(timeout=PATIENCE_MS)
@@ -206,7 +208,7 @@ class LoadTolerantLocator:
     ) -> None:
         """``refused``: whether the page will refuse it. Then it is tried for a short time, which is
         enough for Playwright's words; else it has all the time there is."""
-        limits = (QUICK_MS, STOCK_MS, PATIENCE_MS) if refused else (PATIENCE_MS,)
+        limits = REFUSAL_LIMITS if refused else (PATIENCE_MS,)
         self._retry(name, arguments, named, *limits)
 
     # ---- what may be tried again: a second time changes nothing ----

@@ -8,10 +8,8 @@ import pytest
 from datasets import Dataset
 from peer_client import BrowserGymEnv, act
 from PIL import Image
-from tiny_models import tiny_llama
-from transformers import AutoTokenizer
+from tiny_models import remember_batches, tiny_tool_caller
 from trl import GRPOConfig, GRPOTrainer
-from trl.chat_template_utils import qwen3_chat_template
 
 from helpers.policy.vision import small_policy_with_eyes
 
@@ -121,12 +119,6 @@ def scripted(monkeypatch):
     return prompts
 
 
-def small_reader(policy):
-    tokenizer = AutoTokenizer.from_pretrained(policy.path)
-    tokenizer.chat_template = qwen3_chat_template
-    return tiny_llama(tokenizer), tokenizer
-
-
 def reward(environments, **_):
     return [environment.reward for environment in environments]
 
@@ -139,7 +131,7 @@ def test_one_update_as_trls_examples_make_it(
     monkeypatch.setattr(TextEnvironment, "address", server.url_with_token)  # the one changed line
     monkeypatch.setattr(VisionEnvironment, "sizes", [])
     sees = environment is VisionEnvironment
-    model, processor = small_policy_with_eyes() if sees else small_reader(policy)
+    model, processor = small_policy_with_eyes() if sees else tiny_tool_caller(policy)
     trainer = GRPOTrainer(
         model=model,
         processing_class=processor,
@@ -175,16 +167,3 @@ def test_one_update_as_trls_examples_make_it(
     grids = [len(batch["image_grid_thw"]) for batch in batches if "image_grid_thw" in batch]
     assert sum(grids) == pictures
     assert any("vision" in name or "visual" in name for name in moved) == sees
-
-
-def remember_batches(trainer):
-    """The batches that the trainer's loss gets, as a list that grows."""
-    batches = []
-    compute_loss = trainer._compute_loss
-
-    def remember(model, inputs):
-        batches.append(inputs)
-        return compute_loss(model, inputs)
-
-    trainer._compute_loss = remember
-    return batches

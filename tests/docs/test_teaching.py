@@ -10,12 +10,10 @@ from documents import (
     TERMS,
     code_blocks,
     invented,
-    levels,
     links,
     prose,
     read,
     sections,
-    tables,
 )
 
 from helpers.course.exercises import CHECKS
@@ -95,13 +93,10 @@ def in_words(number):
     return {20: "twenty"}.get(number) or IN_WORDS[number]
 
 
-def test_both_languages_say_the_same(english, chinese):
-    assert levels(english) == levels(chinese)
-    assert code_blocks(english) == code_blocks(chinese)
-    assert tables(english) == tables(chinese)
+def test_both_languages_quote_and_measure_the_same(english, chinese):
+    """Beside what test_pages demands of every page: headings, tables, links, blocks of code."""
     for one, other in zip(sections(english), sections(chinese), strict=True):
         heading = one.splitlines()[0]
-        assert links(one, "docs/teaching") == links(other, "docs/zh/teaching"), heading
         quoted = [sorted(re.findall(r"`[^`\n]+`", part)) for part in (one, other)]
         assert quoted[0] == quoted[1], heading
         measured = r"\d+(?:\.\d+)?(?: %| GB| MB)"

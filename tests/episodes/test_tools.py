@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import tiny_llama
-from transformers import AutoTokenizer
+from tiny_models import remember_batches, tiny_tool_caller
 from transformers.utils import get_json_schema
-from trl.chat_template_utils import qwen3_chat_template
 
 from benchmarks.door_scripts import script_tools
 from helpers.episodes.how_played import rollout_config
@@ -28,9 +26,7 @@ def eyes():
 @pytest.fixture
 def small(policy):
     """A two-layer Llama with random weights, and a tokenizer whose template takes tools."""
-    tokenizer = AutoTokenizer.from_pretrained(policy.path)
-    tokenizer.chat_template = qwen3_chat_template
-    return tiny_llama(tokenizer), tokenizer
+    return tiny_tool_caller(policy)
 
 
 def profile_of(task, **changes):
@@ -80,19 +76,6 @@ def calls(browsers, monkeypatch):
     return made
 
 
-def remember_batch(trainer):
-    """The batch that the trainer's loss gets, as a dict that is filled when it trains."""
-    batch = {}
-    compute_loss = trainer._compute_loss
-
-    def remember(model, inputs):
-        batch.update(inputs)
-        return compute_loss(model, inputs)
-
-    trainer._compute_loss = remember
-    return batch
-
-
 def test_an_update_with_tools_in_text(small, browsers, scripted, calls, tmp_path):
     trainer = build_tools_trainer(
         profile_of("enter-text"), *small, browsers, tmp_path, progress=False
@@ -114,8 +97,9 @@ def test_the_policys_tokens_and_no_others_are_trained_on(small, browsers, script
     trainer = build_tools_trainer(
         profile_of("enter-text"), *small, browsers, tmp_path, progress=False
     )
-    batch = remember_batch(trainer)
+    batches = remember_batches(trainer)
     trainer.train()
+    [batch] = batches
     _, tokenizer = small
     rows = zip(batch["completion_ids"], batch["completion_mask"], batch["tool_mask"], strict=True)
     for ids, kept, mask in rows:
@@ -129,8 +113,9 @@ def test_the_policys_tokens_and_no_others_are_trained_on(small, browsers, script
 def test_an_update_with_pictures(eyes, browsers, scripted, tmp_path):
     profile = profile_of("click-button-sequence")
     trainer = build_tools_trainer(profile, *eyes, browsers, tmp_path, "both", progress=False)
-    batch = remember_batch(trainer)
+    batches = remember_batches(trainer)
     trainer.train()
+    [batch] = batches
     assert [len(e.turns) for e in trainer.recorder.episodes] == [2] * 4
     # Two pictures a rollout: that of the reset (the first turn is not blind) and that of the first
     # step.
