@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms notebooks media slides zh badges results doctor bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms notebooks media slides site player zh badges results doctor bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -44,6 +44,7 @@ course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs 
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 
 test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
+	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
 	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb) tests
 
@@ -102,6 +103,19 @@ media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts
 slides: setup  ## write docs/teaching/slides.html from the committed notebooks
 	$(PY) tools/make_slides.py
 
+# What the site needs beyond the set-up; with the newest packages it is not held to the pins of the others.
+SITE_TOOLS := .venv/site-tools
+$(SITE_TOOLS): tools/site/requirements.txt | setup
+	$(PY) -m pip install -q $(if $(filter 1,$(COURSE_UNPINNED)),$(shell sed -n 's/==.*//p' tools/site/requirements.txt),-r $<)
+	@touch $@
+
+site: $(SITE_TOOLS)  ## make a web site of notebooks and docs, in site/, which needs no server and no network (OUT=site)
+	$(PY) tools/make_site.py $(call option,--output,OUT)
+
+player: setup  ## record the episodes that the site's player shows (UNTRAINED= TRAINED= CHOOSE= OUT=recordings/player)
+	$(PY) -m tools.record_player $(call option,--untrained,UNTRAINED) $(call option,--trained,TRAINED) \
+		$(call option,--choose,CHOOSE) $(call option,--output,OUT)
+
 zh: setup  ## write the Chinese notebooks from the English ones and notebooks/zh/*.md
 	$(PY) tools/make_zh.py
 
@@ -126,7 +140,7 @@ lock: setup  ## pin again what the requirements pull in (what differs by machine
 		> constraints.txt
 
 clean:  ## remove what tests and builds leave behind (CLEAN_RUNS=1: and runs/, with the policies you trained)
-	rm -rf runs/test build .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+	rm -rf runs/test build site .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 	$(call flag,rm -rf runs,CLEAN_RUNS)
 

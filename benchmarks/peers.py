@@ -32,6 +32,7 @@ from helpers.browser import BrowserServer, start_browser_server
 from helpers.command_line import run
 from helpers.policy.loading import load_policy
 from helpers.policy.vision import small_policy_with_eyes
+from helpers.settings.errors import CourseError
 from helpers.settings.machine import run_facts
 
 TRL = "https://github.com/huggingface/trl"
@@ -135,12 +136,24 @@ class ScriptedTrainer(Trainer):
 
 
 def checkout(source: str, path: str, target: Path) -> str:
-    """Fetch what lies under ``path`` of a repository, a URL or a folder; returns its commit."""
+    """Fetch what lies under ``path`` of a repository, a URL or a folder; returns its commit.
+    `CourseError` where git cannot."""
     as_little = ("--shared", "--no-checkout", "--filter=blob:none", "--depth=1")
-    subprocess.run(["git", "clone", "-q", *as_little, source, target], check=True)
-    git = ["git", "-C", str(target)]
-    subprocess.run([*git, "checkout", "-q", "HEAD", "--", path], check=True)
-    asked = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    here = ("-C", str(target))
+    git("clone", "-q", *as_little, source, str(target))
+    git(*here, "checkout", "-q", "HEAD", "--", path)
+    return git(*here, "rev-parse", "HEAD")
+
+
+def git(*words: str) -> str:
+    """What git answers."""
+    asked = subprocess.run(["git", *words], capture_output=True, text=True)
+    if asked.returncode:
+        why = asked.stderr.strip().rpartition("\n")[2]
+        raise CourseError(
+            f"git could not fetch an example ({why}): give --trl and"
+            f" --openenv checkouts of {TRL} and {OPENENV} that are on this machine."
+        )
     return asked.stdout.strip()
 
 

@@ -332,6 +332,11 @@ def doors() -> Context:
     return {"recorded": recorded_result("doors")}
 
 
+def peers() -> Context:
+    """TRL's own examples with OpenEnv's own client, one update each, on our server."""
+    return {"recorded": recorded_result("peers")}
+
+
 def rollouts() -> Context:
     """Episodes per second of three loops."""
     return {"recorded": recorded_result("rollouts")}
@@ -366,6 +371,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         environment,
         parity,
         faults,
+        peers,
     )
 }
 

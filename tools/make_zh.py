@@ -22,13 +22,16 @@ from nbformat import NotebookNode
 
 from helpers.command_line import run
 from helpers.settings.paths import NOTEBOOKS
+from tools.set_repository import BADGES
+from tools.set_repository import MARK as MARK_OF_BADGES
 
 MARK = re.compile(r"^<!-- cell (?P<id>[\w-]+) (?P<hash>\w{8}) -->\n", re.MULTILINE)
 
 
 def text_hash(text: str) -> str:
-    """The eight letters that say which English text was translated."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    """The eight letters that say which English text was translated; its badges are nobody's text
+    (tools/set_repository.py writes them)."""
+    return hashlib.sha256(BADGES.sub(MARK_OF_BADGES, text).encode()).hexdigest()[:8]
 
 
 def translation_of(source: Path) -> Path:

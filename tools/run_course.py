@@ -33,8 +33,7 @@ from helpers.settings.errors import CourseError
 from helpers.settings.paths import NOTEBOOKS, ROOT, runs_folder
 from tools.committed_form import normalise
 from tools.run_report import Outcome, save_notebook, write_index, write_times
-
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+from tools.site.notebook import ANSI
 
 
 class ElapsedTime(ProgressColumn):

@@ -9,19 +9,19 @@ import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import jinja2
 import nbformat
-from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 from helpers.output import clock
 from helpers.settings.paths import ROOT
+from tools.site.notebook import render_notebook
+from tools.site.standalone import Link, page_templates, standalone
 
 TEMPLATES = ROOT / "tools" / "templates"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CJK = re.compile(r"[\u4e00-\u9fff]")
 # To another notebook of the course, which has a page beside this one's.
-NOTEBOOK_LINK = re.compile(r"(<a href=\"\w+)\.ipynb(?=[\"#])")
+NOTEBOOK = re.compile(r"(\w+)\.ipynb(?=#|$)")
 
 
 @dataclass
@@ -40,18 +40,26 @@ class Outcome:
 
 
 def save_notebook(notebook: NotebookNode, outcome: Outcome, source: Path, folder: Path) -> None:
-    """Write an executed notebook and its HTML; ``source`` is the folder that it came from.
+    """Write an executed notebook and its page; ``source`` is the folder that it came from.
 
-    nbconvert's ``embed_images`` is left off: it closes each ``<details>`` before the code in it,
-    and so would unfold the solutions.
+    The page needs nothing but itself: style, formulas and pictures are in it.
     """
     drop_widgets(notebook)
     move_links(notebook, source, folder)
-    resources = {"metadata": {"path": str(source), "name": outcome.title}}
-    page, _ = HTMLExporter().from_notebook_node(notebook, resources)
-    page = NOTEBOOK_LINK.sub(r"\1.html", page)
-    (folder / f"{outcome.name}.html").write_text(page, encoding="utf-8")
+    chinese = bool(CJK.search(outcome.title))
+    links: list[Link] = [
+        ("全部 Notebook" if chinese else "All notebooks", "index.html"),
+        ("Notebook 文件" if chinese else "Notebook as a file", f"{outcome.name}.ipynb"),
+    ]
+    body = render_notebook(notebook, to_its_page).html
+    page = standalone(outcome.title, body, links, chinese)
+    (folder / f"{outcome.name}.html").write_text(page + "\n", encoding="utf-8")
     nbformat.write(notebook, folder / f"{outcome.name}.ipynb")
+
+
+def to_its_page(address: str) -> str:
+    """The address of a notebook's page in the place of the notebook's own."""
+    return NOTEBOOK.sub(r"\1.html", address) if NOTEBOOK.match(address) else address
 
 
 def drop_widgets(notebook: NotebookNode) -> None:
@@ -103,12 +111,9 @@ def write_index(folder: Path, outcomes: list[Outcome], total: int) -> None:
     Its words are in the language of the notebooks' titles.
     """
     chinese = any(CJK.search(outcome.title) for outcome in outcomes)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True
-    )
+    environment = page_templates(TEMPLATES, chinese)
     environment.filters["clock"] = clock
-    environment.globals["t"] = lambda in_english, in_chinese: in_chinese if chinese else in_english
-    page = environment.get_template("course_index.html.j2").render(
+    body = environment.get_template("course_index.html.j2").render(
         name=folder.name,
         outcomes=outcomes,
         total=total,
@@ -116,6 +121,8 @@ def write_index(folder: Path, outcomes: list[Outcome], total: int) -> None:
         seconds=sum(outcome.seconds for outcome in outcomes),
         machine=machine_line(),
     )
+    title = f"{'课程运行' if chinese else 'Course run'} {folder.name}"
+    page = standalone(title, body, chinese=chinese)
     (folder / "index.html").write_text(page + "\n", encoding="utf-8")
 
 

@@ -1,10 +1,11 @@
-"""Write the repository's name into every badge, link and set-up cell, and into CITATION.cff.
+"""Write the repository's name into every notebook's badges and set-up cell, and into CITATION.cff.
 
     make badges REPO=owner/name
 
-Any Python will do, without the course's environment: this file keeps to the standard library and
-imports nothing of the repository. The name that stands there now is read from the first notebook,
-so a later call with another name works too. Nothing else in a file changes, not a byte.
+Without a name the notebooks have no badges, and a set-up cell asks for the course's ZIP file where
+a notebook has come alone. Any Python will do, without the course's environment: this file keeps to
+the standard library and imports nothing of the repository. A later call with another name works
+too. Nothing else in a file changes, not a byte.
 """
 
 from __future__ import annotations
@@ -14,35 +15,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# How the name begins in a set-up cell; inside a notebook's JSON the quotation mark is escaped.
-SETTING = r'REPO(?:SITORY)? = \\?"'
-# What stands there before anybody has given it a name. CITATION.cff names no repository then.
-PLACEHOLDER = "OWNER/REPO"
-CITED = re.compile(r"^(?:# )?repository-code:", re.MULTILINE)
+# In a set-up cell; inside a notebook's JSON the quotation marks are escaped.
+SETTING = re.compile(r'(REPOSITORY = \\?")([^"\\]*)')
+# A line of a notebook's first cell, which ends with this mark, or is the mark alone. It begins
+# where a line or a string of JSON does: to look from each letter of a picture on takes minutes.
+MARK = "<!-- badges -->"
+BADGES = re.compile(rf'(?<![^"\n])[^"\\\r\n]*{MARK}')
+CITED = re.compile(r'^(?:# )?repository-code: ".*"', re.MULTILINE)
 # What GitHub allows: an owner without leading or double hyphens, a name that is not "." or "..".
 NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}(?<!\.git)")
 
 
 def files(root: Path = ROOT) -> list[Path]:
-    """Where the name may stand.
-
-    The first notebook comes last: until it is written, an interrupted call can be repeated.
-    """
+    """Where the name stands."""
     notebooks = root / "notebooks"
-    chinese = [*(notebooks / "zh").glob("*.md"), *(notebooks / "zh").glob("*.ipynb")]
     return [
-        *sorted(root.glob("*.md")),
-        *sorted(root.glob("*.cff")),
-        *sorted(chinese),
-        *sorted(notebooks.glob("*.ipynb"), reverse=True),
+        root / "CITATION.cff",
+        *sorted((notebooks / "zh").glob("*.md")),
+        *sorted((notebooks / "zh").glob("*.ipynb")),
+        *sorted(notebooks.glob("*.ipynb")),
     ]
-
-
-def places(name: str) -> re.Pattern[str]:
-    """Where a text means this repository, and not another one or the base64 of a picture."""
-    return re.compile(
-        rf"(github\.com/|\.com/github/|{SETTING}){re.escape(name)}(?=\.git\b|\.?(?![\w.-]))"
-    )
 
 
 def read(path: Path) -> str:
@@ -51,51 +43,65 @@ def read(path: Path) -> str:
 
 
 def current(root: Path = ROOT) -> str:
-    """The name that stands in the first notebook."""
-    return re.findall(rf'{SETTING}([^"\\]+)', read(files(root)[-1]))[0]
+    """The name that stands in the first notebook; empty where nobody has given it one."""
+    first = sorted((root / "notebooks").glob("*.ipynb"))[0]
+    return SETTING.findall(read(first))[0][1]
 
 
-def set_repository(new: str, root: Path = ROOT) -> int:
-    """Write the name everywhere and return how many places changed.
+def badges(name: str, path: Path, root: Path = ROOT) -> str:
+    """The line of badges in a notebook, or in the Chinese prose of one."""
+    if not name:
+        return MARK
+    notebook = path
+    if path.suffix == ".md":
+        [english] = (root / "notebooks").glob(f"{path.stem}_*.ipynb")
+        notebook = path.parent / english.name
+    file = f"{name}/blob/main/{notebook.relative_to(root).as_posix()}"
+    colab = "https://colab.research.google.com"
+    return (
+        f"[![Open in Colab]({colab}/assets/colab-badge.svg)]({colab}/github/{file}) "
+        "[![Source on GitHub](https://img.shields.io/badge/source-GitHub-black)]"
+        f"(https://github.com/{file}) {MARK}"
+    )
 
-    ValueError, before anything is written, where it is no name, or that of another project which
-    the course links to: afterwards the two could not be told apart.
-    """
-    if not NAME.fullmatch(new):
-        raise ValueError(
-            f"{new!r} is no repository: give owner/name, "
-            "for example `make badges REPO=octocat/browser-course`."
-        )
-    old = current(root)
-    if new == old:
-        return 0
-    texts = {}
+
+def named(path: Path, name: str, root: Path = ROOT) -> tuple[str, int]:
+    """The text of a file with the name in it, and how many places differ from what is there."""
+    places = {
+        BADGES: lambda _: badges(name, path, root),
+        SETTING: lambda found: found[1] + name,
+    }
+    if path.suffix == ".cff":
+        address = f'repository-code: "https://github.com/{name}"'
+        places = {CITED: lambda _: address if name else '# repository-code: ""'}
+    text = read(path)
+    count = 0
+    for pattern, new in places.items():
+        count += sum(new(found) != found[0] for found in pattern.finditer(text))
+        text = pattern.sub(new, text)
+    return text, count
+
+
+def set_repository(name: str, root: Path = ROOT) -> int:
+    """Write the name, or take it away where it is empty; returns how many places changed."""
     count = 0
     for path in files(root):
-        text = read(path)
-        texts[path], changed = places(old).subn(lambda found: found[1] + new, text)
-        if path.suffix == ".cff":
-            field = "# repository-code:" if new == PLACEHOLDER else "repository-code:"
-            texts[path] = CITED.sub(field, texts[path])
-        names_others = changed or (path.parent == root and path.suffix == ".md")
-        if names_others and places(new).search(text):
-            raise ValueError(
-                f"{new} is another project that {path.name} links to: "
-                "give the name of your own repository."
-            )
+        text, changed = named(path, name, root)
+        if changed:
+            path.write_bytes(text.encode("utf-8"))
         count += changed
-    for path, text in texts.items():
-        path.write_bytes(text.encode("utf-8"))
     return count
 
 
 def main() -> None:
     """Take the name from the command line."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
-    try:
-        print(f"{set_repository(name)} places changed.")
-    except ValueError as error:
-        sys.exit(f"badges: {error}")
+    if not NAME.fullmatch(name):
+        sys.exit(
+            f"badges: {name!r} is no repository: give owner/name, "
+            "for example `make badges REPO=octocat/browser-course`."
+        )
+    print(f"{set_repository(name)} places changed.")
 
 
 if __name__ == "__main__":

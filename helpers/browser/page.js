@@ -96,9 +96,10 @@
     now = end;
   };
   const atMost = (ms, promise) => Promise.race([promise, new Promise(done => real.setTimeout(done, ms))]);
+  // Whether they came. Even a busy machine draws many times in two seconds.
   const drawFrames = async frames => {
-    // A busy machine may take long over one; a browser that draws nothing any more is not waited for again and again.
-    for (let drawn = true; frames > 0 && drawn; frames--) drawn = await atMost(1000, new Promise(real.requestAnimationFrame));
+    for (; frames > 0; frames--) if (!await atMost(2000, new Promise(real.requestAnimationFrame))) return false;
+    return true;
   };
   // What comes to lie under a mouse that rests is hovered, but only when the next frame has been drawn.
   let mouse = null;  // where the episode has moved it
@@ -126,26 +127,38 @@
   const pictures = () => [...document.images].filter(image => !image.complete).map(image => new Promise(done => {
     for (const type of ["load", "error"]) image.addEventListener(type, done, {once: true});
   }));
-  // `passTime`, and what else happens meanwhile in a page that is drawn all the time. `frames`: that the action needs, which moves
-  // the page only with them.
+  // `passTime`, and what else happens meanwhile in a page that is drawn all the time: whether it is drawn. `frames`: that the action
+  // needs, which moves the page only with them.
   const advance = async (ms, action) => {
     const frames = action === "scroll" || action === "press" && keyMayScroll() ? 3 : 0;
-    await drawFrames(hoverIsDue() ? 2 : 0);
+    if (!await drawFrames(hoverIsDue() ? 2 : 0)) return false;
     await passTime(ms);
     const loading = pictures();
     if (loading.length) await atMost(500, Promise.all(loading));
     await drawIcons();
-    await drawFrames(frames + (hoverIsDue() || blurIsDue() || listMayScroll() ? 2 : 0));
+    return drawFrames(frames + (hoverIsDue() || blurIsDue() || listMayScroll() ? 2 : 0));
   };
 
-  const hasLeftWidth = async width => {
-    for (let tries = 50; tries > 0 && innerWidth === width; tries--) await new Promise(done => real.setTimeout(done, 10));
-  };
+  // In the size of a picture the mouse is over something else. A machine that is slow with the picture would tell the page of it.
+  let hasSizeOfPicture = false;
+  for (const kind of ["mouse", "pointer"])
+    for (const change of ["over", "out", "enter", "leave"])
+      window.addEventListener(kind + change, event => {
+        if (hasSizeOfPicture && event.isTrusted) event.stopImmediatePropagation();
+      }, {capture: true});
   // Until no frame is on its way that would draw what the mouse hovers.
-  const comeToRest = async () => {
-    if (!mouse) return;
-    await drawFrames(2);
-    await new Promise(done => real.setTimeout(done, 100));
+  const readyForPicture = async () => {
+    if (mouse) {
+      await drawFrames(2);
+      await new Promise(done => real.setTimeout(done, 100));
+    }
+    hasSizeOfPicture = true;
+  };
+  // Until the page is as wide as for acting, and not as the ``width`` of a picture.
+  const readyForAction = async width => {
+    for (let tries = 50; tries > 0 && innerWidth === width; tries--) await new Promise(done => real.setTimeout(done, 10));
+    if (hasSizeOfPicture && hoverIsDue()) await drawFrames(2);
+    hasSizeOfPicture = false;
   };
 
   const mark = (/*MARK*/);
@@ -237,6 +250,7 @@
     timers.clear();
     forgetClick();
     mouse = null;
+    hasSizeOfPicture = false;
     forgetEdits();
     delete window.browsergym_elem_counter;
     for (const e of document.querySelectorAll("*")) {
@@ -272,7 +286,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, changesUnderMouse, drawIcons, comeToRest, hasLeftWidth, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    advance, changesUnderMouse, drawIcons, readyForPicture, readyForAction, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
     mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
     // Each marks every element and returns the focused one's bid ("" for none).
     mark: () => { mark(["", "bid", "standard_html"]); return focusedBid(); },

@@ -284,10 +284,13 @@ class Session:
         if action.name == "noop":
             milliseconds += cast(float, action.args[0])
         try:
-            self.opened.page.evaluate(ADVANCE, [milliseconds, action.name])
+            drawn = self.opened.page.evaluate(ADVANCE, [milliseconds, action.name])
         except PlaywrightError:  # the page is being left, unless it broke
             if self.opened.trouble:
                 raise
+            drawn = None
+        if drawn is False and not self.opened.popup:  # a page behind another window is not drawn
+            raise InfrastructureError("the page was not drawn within 2 seconds")
         for page in self.opened.context.pages:
             if not private.has_loaded(page):
                 with suppress(PlaywrightError):

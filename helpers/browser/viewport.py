@@ -14,8 +14,9 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, ViewportSize
 
 SETUP: ViewportSize = {"width": 332, "height": 214}
-HAS_LEFT = "width => window.__course && __course.hasLeftWidth(width)"
-COME_TO_REST = "() => window.__course && __course.comeToRest()"
+# Functions of page.js.
+READY_FOR_PICTURE = "() => window.__course && __course.readyForPicture()"
+READY_FOR_ACTION = "width => window.__course && __course.readyForAction(width)"
 
 
 class Viewport:
@@ -46,7 +47,7 @@ class Viewport:
     def wait(self) -> None:
         """The browser answers before the page has its new size: wait for it, before an action."""
         if self._on_its_way:
-            self._page.evaluate(HAS_LEFT, SETUP["width"])
+            self._page.evaluate(READY_FOR_ACTION, SETUP["width"])
             self._on_its_way = False
 
     def picture(self, scale: float) -> bytes:
@@ -54,8 +55,8 @@ class Viewport:
 
         In a page of another size the mouse is over something else, and the next frame but one after
         the resize is drawn so. Of a page that has come to rest, as stock's has in the half second
-        before, the picture is the first one."""
-        self._page.evaluate(COME_TO_REST)
+        before, the picture is the first one; and the page is not told."""
+        self._page.evaluate(READY_FOR_PICTURE)
         self._override(scale)
         png = self._cdp.send("Page.captureScreenshot", {"format": "png"})["data"]
         self.for_acting()

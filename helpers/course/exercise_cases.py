@@ -8,14 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch import nn
 from typing_extensions import override
 
-from helpers.browser.actions import parse_action
+from helpers.browser.actions import ACTIONS, parse_action, signature
 
 Call = Callable[..., Any]
 """Calls the learner's function; its result may be anything."""
 Check = Callable[[Call], str]
 """Calls the learner's function and returns what is wrong with it, or an empty string."""
+NOT_WRITTEN = "not written yet"
+"""What a check returns for a class whose methods still return None."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,31 @@ def compare(*cases: Case) -> Check:
         # All are called before one is judged: an answer that is always None is not yet written.
         given = [call(*case.arguments) for case in cases]
         for case, got in zip(cases, given, strict=True):
-            if repr(got) != repr(case.answer):
+            if not _is_same(got, case.answer):
                 arguments = ", ".join(map(repr, case.arguments))
                 return f"For {arguments} the answer is {case.answer!r}, not {got!r}."
         return ""
 
     return find_problem
+
+
+def _is_same(got: Any, wanted: Any) -> bool:
+    """Whether an answer is the right one, whatever its type: 0 for 0.0, a tuple for a list.
+
+    Arrays and tensors are compared as lists, numbers to the sixth decimal.
+    """
+    if hasattr(got, "tolist"):
+        got = got.tolist()
+    if isinstance(wanted, list | tuple):
+        if not isinstance(got, list | tuple) or len(got) != len(wanted):
+            return False
+        return all(_is_same(one, other) for one, other in zip(got, wanted, strict=True))
+    if isinstance(wanted, dict):
+        same_keys = isinstance(got, dict) and got.keys() == wanted.keys()
+        return same_keys and all(_is_same(got[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, int | float):
+        return isinstance(got, int | float) and abs(got - wanted) < 1e-6
+    return type(got) is type(wanted) and bool(got == wanted)
 
 
 class _Element(SimpleNamespace):
@@ -68,8 +90,44 @@ def page(goal: str, *lines: str, checked: tuple[str, ...] = ()) -> SimpleNamespa
     return SimpleNamespace(goal=goal, elements=elements)
 
 
+# Name of an action, values, and whether the values can be its arguments.
+_VALUES: tuple[tuple[str, list[Any], bool], ...] = (
+    ("click", ["13"], True),
+    ("click", ["a7"], True),
+    ("click", [13], False),
+    ("click", ["13", "14"], False),
+    ("click", [], False),
+    ("click", ["the button"], False),
+    ("click", [""], False),
+    ("click", [["13"]], False),
+    ("fill", ["15", "blue sky"], True),
+    ("fill", ["15", ""], True),
+    ("fill", ["15", 3], False),
+    ("fill", ["15", ["a"]], False),
+    ("fill", ["15"], False),
+    ("select_option", ["16", "Peru"], True),
+    ("select_option", ["16", ["Peru", "Chile"]], True),
+    ("select_option", ["16", []], False),
+    ("scroll", [0, -200.5], True),
+    ("scroll", ["0", "200"], False),
+    ("noop", [500], True),
+    ("noop", [], True),
+    ("noop", ["500"], False),
+)
+
+
+def fitting_values(call: Call) -> str:
+    """Exercise 2.2: whether values can be the arguments of an action."""
+    given = [call(ACTIONS[name].params, values) for name, values, _ in _VALUES]
+    for (name, values, right), got in zip(_VALUES, given, strict=True):
+        if bool(got) != right:
+            about = f"the parameters of {signature(name)} and the values {values!r}"
+            return f"For {about} the answer is {right}, not {got!r}."
+    return ""
+
+
 def worked_example(call: Call) -> str:
-    """Exercise 2.2: goal, page and answer of an example that chooses from a list."""
+    """Exercise 2.3: goal, page and answer of an example that chooses from a list."""
     goal, lines, answer = call() or ("", "", "")
     bids = set(re.findall(r'^".*?" \w+ (\w+)', lines, re.MULTILINE))
     parsed = parse_action(answer, bids)
@@ -85,19 +143,37 @@ def worked_example(call: Call) -> str:
     return ""
 
 
-def groups_of_one_page(call: Call) -> str:
-    """Exercise 3.2: specs of groups, each on a page of its own."""
-    seeds = range(40, 60)
-    made = [(spec.task, spec.seed) for spec in call("click-tab", seeds, 3, 2) or []]
-    if len(made) != 6:
-        return f"3 groups of 2 are 6 episodes, not {len(made)}."
-    if made[0::2] != made[1::2]:
-        return f"The members of a group share task and seed and stand side by side: {made}."
-    if any(task != "click-tab" or seed not in seeds for task, seed in made):
-        return f"The task and the seeds are those that were given: {made}."
-    if len(set(made)) != 3:
-        return "Different groups get different seeds."
-    return ""
+def _ledger(ids: list[int], mask: list[int], logprobs: list[float]) -> dict[str, list[Any]]:
+    return {"ids": ids, "mask": mask, "logprobs": logprobs}
+
+
+_TURNS = _ledger([5, 6, 7], [0, 0, 1], [0.0, 0.0, -0.5])  # a prompt and an answer
+_APPENDED = compare(
+    case(_ledger([], [], []), [5, 6], answer=_ledger([5, 6], [0, 0], [0.0, 0.0])),
+    case(_ledger([5, 6], [0, 0], [0.0, 0.0]), [7], [-0.5], answer=_TURNS),
+    case(
+        _TURNS,
+        [8, 9],
+        answer=_ledger([5, 6, 7, 8, 9], [0, 0, 1, 0, 0], [0.0, 0.0, -0.5, 0.0, 0.0]),
+    ),
+    case(
+        _ledger([5, 8], [0, 0], [0.0, 0.0]),
+        [3, 3],
+        [-1.5, 0.0],
+        answer=_ledger([5, 8, 3, 3], [0, 0, 1, 1], [0.0, 0.0, -1.5, 0.0]),
+    ),
+)
+
+
+def appended_tokens(call: Call) -> str:
+    """Exercise 3.1: a ledger with more tokens at its end."""
+    if problem := _APPENDED(call):
+        return problem
+    try:
+        call(_TURNS, [8, 9], [-0.5])
+    except ValueError:
+        return ""
+    return "Two tokens and one logprob do not match: raise a ValueError."
 
 
 @dataclass(frozen=True)
@@ -178,6 +254,66 @@ def _loss_arguments(case: LossCase) -> tuple[torch.Tensor, torch.Tensor, torch.T
     return logprobs, old, advantages, torch.tensor(case.mask), case.epsilon
 
 
+_RANK, _ALPHA = 2, 6.0
+_A = torch.tensor([[1.0, 0.0, 2.0, 0.0, 0.0], [0.0, -1.0, 0.0, 0.0, 3.0]])
+_B = torch.tensor([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.0]])
+
+
+def lora_layer(call: Call) -> str:
+    """Exercise 6.2: a frozen linear layer of 5 to 3 numbers, with an adapter beside it."""
+    linear = nn.Linear(5, 3)
+    x = torch.linspace(-1, 1, 20).reshape(4, 5)
+    layer = call(linear, _RANK, _ALPHA)
+    if layer is None:
+        return NOT_WRITTEN
+    at_first = layer(x)
+    if at_first is None:
+        return NOT_WRITTEN
+    problem = _what_is_trained(layer)
+    if problem:
+        return problem
+    frozen = linear(x).detach()
+    if not torch.allclose(at_first, frozen, atol=1e-5):
+        return (
+            f"A new layer gives {_rounded(at_first[0])} where the frozen one gives "
+            f"{_rounded(frozen[0])}: B starts at 0, and W and its bias stay."
+        )
+    if not layer.A.any():
+        return "A must start with random numbers: with A and B at 0 neither has a gradient."
+    with torch.no_grad():
+        layer.A.copy_(_A)
+        layer.B.copy_(_B)
+    added = layer(x) - frozen
+    wanted = _ALPHA / _RANK * (x @ _A.T @ _B.T)
+    if not torch.allclose(added, wanted, atol=1e-4):
+        return (
+            f"With r = {_RANK}, alpha = {_ALPHA:g}, A = {_A.tolist()} and B = {_B.tolist()} it "
+            f"adds {_rounded(added[0])} for {_rounded(x[0])}, not {_rounded(wanted[0])}."
+        )
+    return ""
+
+
+def _what_is_trained(layer: nn.Module) -> str:
+    """What is wrong with a layer's parameters: A and B have a gradient, W and its bias none."""
+    for name, shape in (("A", (_RANK, 5)), ("B", (3, _RANK))):
+        weights = getattr(layer, name, None)
+        if not isinstance(weights, nn.Parameter):
+            return f"{name} must be an nn.Parameter: the optimizer sees nothing else."
+        if tuple(weights.shape) != shape:
+            return (
+                f"For a layer of 5 to 3 numbers and r = {_RANK} the shape of {name} is {shape}, "
+                f"not {tuple(weights.shape)}."
+            )
+    trained = {name for name, weights in layer.named_parameters() if weights.requires_grad}
+    if trained != {"A", "B"}:
+        return f"Trained are A and B alone, not {', '.join(sorted(trained))}."
+    return ""
+
+
+def _rounded(numbers: torch.Tensor) -> list[float]:
+    return [round(number, 2) for number in numbers.tolist()]
+
+
 def report_of_a_result(call: Call) -> str:
     """Exercise 6.4: a sentence with both rates, the difference, its interval and n."""
     results = [_result(12, 85, 100), _result(0, 7, 250)]
@@ -230,6 +366,12 @@ _ELEMENTS = page("", "13 checkbox Yes", "14 button yes", "15 button Yes", "16 bu
 _BOXES = ("18 checkbox JE4O", "21 checkbox 1lA", "23 checkbox Qd", "24 button Submit")
 _GOAL = "Select 1lA, Qd and click Submit."
 
+
+def _scaled(differences: list[float], deviation: float) -> list[float]:
+    """Advantages as TRL has them: differences from the mean over the standard deviation."""
+    return [difference / (deviation + 1e-4) for difference in differences]
+
+
 # By the number of the exercise: the notebook's, and that of the exercise in it.
 CHECKS: dict[str, Check] = {
     "1.1": compare(
@@ -247,37 +389,74 @@ CHECKS: dict[str, Check] = {
         case(page("Select nothing and click Submit.", *_BOXES), 0, answer="click('24')"),
     ),
     "2.1": compare(
-        case("click('13')", answer="13"),
-        case("click('7')", answer="7"),
-        case(' click("13") ', answer="13"),
-        case("click(13)", answer=None),
-        case("Sure! click('13')", answer=None),
-        case("click('13'), click('14')", answer=None),
+        case("click('13')", answer=("click", "'13'")),
+        case("Action: click('13')", answer=("click", "'13'")),
+        case("\n click('13') ", answer=("click", "'13'")),
+        case("fill('15', 'a) b')", answer=("fill", "'15', 'a) b'")),
+        case("fill('15', 'two\nlines')", answer=("fill", "'15', 'two\nlines'")),
+        case("scroll(0, 200)", answer=("scroll", "0, 200")),
+        case("select_option('16', 'Peru')", answer=("select_option", "'16', 'Peru'")),
+        case("noop()", answer=("noop", "")),
+        case("I must not click('13').", answer=None),
+        case("click('13') now", answer=None),
         case("click('13')\nGoal: x", answer=None),
-        case("dblclick('13')", answer=None),
-        case("click('')", answer=None),
+        case("click('13'", answer=None),
+        case("click", answer=None),
+        case("('13')", answer=None),
+        case("2(13)", answer=None),
         case("", answer=None),
     ),
-    "2.2": worked_example,
-    "3.1": compare(
-        case([0, 0, 1, 1], answer=[1, 1]),
-        case([0, 1, 1, 2, 2, 1], answer=[1, 1, 0, 0, 1]),
-        case([0, 0, 1, 2, 1, 2, 2], answer=[1, 0, 1]),
+    "2.2": fitting_values,
+    "2.3": worked_example,
+    "3.1": appended_tokens,
+    "3.2": compare(
+        case([-1.0, 0.0, -3.0], [-1.5, -9.0, -2.75], [1, 0, 1], answer=[0.5, 0.25]),
+        case([0.0, -2.0], [-7.0, -2.0], [0, 1], answer=[0.0]),
+        case([0.0, 0.0], [-1.0, -4.0], [0, 0], answer=[]),
     ),
-    "3.2": groups_of_one_page,
+    "3.3": compare(
+        case(
+            _ledger([5, 6, 7, 8], [0, 0, 1, 1], [0.0, 0.0, -0.5, -1.0]),
+            answer={
+                "prompt_ids": [5, 6],
+                "completion_ids": [7, 8],
+                "env_mask": [1, 1],
+                "logprobs": [-0.5, -1.0],
+            },
+        ),
+        case(
+            _ledger([5, 6, 7, 8, 9], [0, 1, 0, 1, 1], [0.0, -0.5, 0.0, -1.0, -2.0]),
+            answer={
+                "prompt_ids": [5],
+                "completion_ids": [6, 7, 8, 9],
+                "env_mask": [1, 0, 1, 1],
+                "logprobs": [-0.5, 0.0, -1.0, -2.0],
+            },
+        ),
+        case(
+            _ledger([5, 6, 7, 8, 9], [0, 0, 1, 0, 0], [0.0, 0.0, -0.5, 0.0, 0.0]),
+            answer={
+                "prompt_ids": [5, 6],
+                "completion_ids": [7],
+                "env_mask": [1],
+                "logprobs": [-0.5],
+            },
+        ),
+    ),
     "4.1": compare(
-        case([1.0, 0.0, 0.0, 1.0], answer=[0.5, -0.5, -0.5, 0.5]),
-        case([1.0, None, 0.0], answer=[0.5, 0.0, -0.5]),
-        case([0.0, 0.0], answer=[0.0, 0.0]),
-        case([None, None], answer=[0.0, 0.0]),
-        case([1.0, 0.0, 0.0, 0.0], answer=[0.75, -0.25, -0.25, -0.25]),
-    ),
-    "4.2": compare(
         case(
             [1.0, 1.0, 0.0, None],
             [[1.0], [0.0, 0.0, 1.0], [0.0, 0.0], [None]],
             answer=[1.0, 0.5, 0.0, None],
         ),
+    ),
+    "4.2": compare(
+        case([1.0, 0.0, 0.0, 1.0], answer=_scaled([0.5, -0.5, -0.5, 0.5], math.sqrt(1 / 3))),
+        case([1.0, 0.0, 0.0, 0.0], answer=_scaled([0.75, -0.25, -0.25, -0.25], 0.5)),
+        case([1.0, None, 0.0], answer=_scaled([0.5, 0.0, -0.5], math.sqrt(1 / 2))),
+        case([0.0, 0.0], answer=[0.0, 0.0]),
+        case([1.0, None], answer=[0.0, 0.0]),
+        case([None, None], answer=[0.0, 0.0]),
     ),
     "4.3": compare(
         case(1.0, 2.0, 0.25, answer=2.0),
@@ -298,10 +477,6 @@ CHECKS: dict[str, Check] = {
         case(10, 10, 1, answer=20),
         case(64, 32, 4, answer=384),
     ),
-    "6.2": compare(
-        case(["q_proj", "w1"], {"q_proj", "k_proj"}, answer=["w1"]),
-        case(["q_proj"], {"q_proj"}, answer=[]),
-        case(["w2", "w1"], set(), answer=["w1", "w2"]),
-    ),
+    "6.2": lora_layer,
     "6.4": report_of_a_result,
 }

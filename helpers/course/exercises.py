@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from helpers.course.exercise_cases import CHECKS, Call
+from helpers.course.exercise_cases import CHECKS, NOT_WRITTEN, Call
 from helpers.episodes.episode import Episode
 from helpers.episodes.play import play_agent
 from helpers.episodes.tasks import VALIDATION_SEEDS, specs, task_spec
@@ -105,7 +105,7 @@ def _judge(
         except (Exception, SystemExit) as error:
             results.append(error)
             problem = f"{type(error).__name__}: {error}"
-    if all(result is None for result in results):
+    if problem == NOT_WRITTEN or all(result is None for result in results):
         print(f"Exercise {number}: todo")
     elif problem:
         print(f"Exercise {number}: try again. {problem}")

@@ -3,6 +3,7 @@
 import numpy
 
 from helpers.browser.options import Want
+from helpers.browser.viewport import Viewport
 from helpers.evaluation.scripted import SCRIPTS
 
 SIZE = "() => [innerWidth, innerHeight, devicePixelRatio]"
@@ -90,3 +91,32 @@ def test_a_link_to_a_fragment_earns_nothing_in_stock(env):
     seen = env.reset("click-test", 0)
     seen = env.step(SCRIPTS["click-test"](seen, 0))
     assert (seen.reward, seen.stock_reward) == (1.0, 1.0)
+
+
+HEAR = """() => {
+    window.heard = [];
+    for (const type of ["mouseover", "mouseout", "mouseenter", "mouseleave"])
+        document.addEventListener(type, event => heard.push(type), {capture: true});
+}"""
+
+
+def test_the_page_does_not_hear_what_the_mouse_is_over_in_a_picture(session, monkeypatch):
+    """On a slow machine the size of a picture lasts long enough for the browser to look where the
+    mouse is then."""
+    resize = Viewport._override
+
+    def resize_and_move(viewport, scale):
+        resize(viewport, scale)
+        session.opened.page.mouse.move(150, 150)
+
+    session.reset("click-tab-2", 1)
+    tab = next(e for e in session.step("noop()")["elements"] if e["name"] == "Tab #2")
+    session.step(f"click('{tab['bid']}')")
+    page = session.opened.page
+    page.evaluate(HEAR)
+    with monkeypatch.context() as patches:
+        patches.setattr(Viewport, "_override", resize_and_move)
+        session.step("noop()", Want(picture="stock"))
+    assert page.evaluate("heard") == []
+    session.step(f"click('{tab['bid']}')")
+    assert page.evaluate("heard") != []

@@ -5,7 +5,11 @@ import re
 import nbformat
 import torch
 
-from helpers.episodes.config import EpisodeSpec
+from helpers.course.by_hand_ledger import append, columns, gap
+from helpers.course.by_hand_lora import LoRALinear, adapter_parameters
+from helpers.course.by_hand_parser import fits, split_call, worked_example
+from helpers.course.by_hand_report import report
+from helpers.course.by_hand_rewards import advantages, early, objective
 from helpers.settings.paths import NOTEBOOKS
 
 
@@ -76,35 +80,62 @@ def ticks_the_first_again(seen, turn):
     return counts_turns(seen, 0)
 
 
-# 2.1: the bid of an answer that is one click
+# 2.1: name and arguments of an answer that is one call
 
 
-def click_parser(answer):
-    match = re.fullmatch(r"""click\((['"])([0-9]+)\1\)""", answer.strip())
-    return match[2] if match else None
-
-
-def finds_clicks_in_prose(answer):
-    match = re.search(r"click\(['\"](\d+)['\"]\)", answer)
-    return match[1] if match else None
+def finds_calls_in_prose(answer):
+    match = re.search(r"([A-Za-z_]\w*)\((.*)\)", answer, re.DOTALL)
+    return (match[1], match[2]) if match else None
 
 
 def ignores_the_rest(answer):
-    match = re.match(r"click\('(\d+)'\)", answer.strip())
-    return match[1] if match else None
+    match = re.match(r"(?:Action:\s*)?([A-Za-z_]\w*)\((.*)\)", answer.strip(), re.DOTALL)
+    return (match[1], match[2]) if match else None
 
 
-def needs_no_quotes(answer):
-    match = re.fullmatch(r"click\(['\"]?(\d+)['\"]?\)", answer.strip())
-    return match[1] if match else None
+def stops_at_the_first_parenthesis(answer):
+    match = re.fullmatch(r"(?:Action:\s*)?([A-Za-z_]\w*)\(([^)]*)\)", answer.strip())
+    return (match[1], match[2]) if match else None
 
 
-# 2.2: a worked example that chooses from a list
+def knows_one_line_only(answer):
+    match = re.fullmatch(r"(?:Action:\s*)?([A-Za-z_]\w*)\((.*)\)", answer.strip())
+    return (match[1], match[2]) if match else None
 
 
-def worked_example():
-    page = '"Country" combobox 31\n"Submit" button 36'
-    return 'Select "Peru".', page, "select_option('31', 'Peru')"
+def takes_numbers_for_names(answer):
+    match = re.fullmatch(r"(?:Action:\s*)?(\w+)\((.*)\)", answer.strip(), re.DOTALL)
+    return (match[1], match[2]) if match else None
+
+
+# 2.2: whether values can be the arguments of an action
+
+
+def counts_values(params, values):
+    return len(values) == len(params)
+
+
+def needs_all_values(params, values):
+    return len(values) == len(params) and fits(params, values)
+
+
+def looks_at_no_count(params, values):
+    return all(fits([param], [value]) for param, value in zip(params, values, strict=False))
+
+
+def takes_a_number_for_a_bid(params, values):
+    return fits(params, [str(value) if isinstance(value, int) else value for value in values])
+
+
+def takes_any_text_for_a_bid(params, values):
+    return fits(params, ["13", *values[1:]] if values and isinstance(values[0], str) else values)
+
+
+def knows_no_lists(params, values):
+    return fits(params, values) and not any(isinstance(value, list) for value in values)
+
+
+# 2.3: a worked example that chooses from a list
 
 
 def chooses_an_option():
@@ -127,79 +158,82 @@ def gives_a_name_alone():
     return "select_option"
 
 
-# 3.1: 1 for each of the policy's tokens, from its first to its last
+# 3.1: a ledger with more tokens at its end
 
 
-def completion_mask(owners):
-    first = owners.index(1)
-    last = max(i for i, owner in enumerate(owners) if owner == 1)
-    return [int(owner == 1) for owner in owners[first : last + 1]]
+def trains_on_everything(ledger, ids, logprobs=None):
+    return append(ledger, ids, logprobs) | {"mask": [1] * (len(ledger["ids"]) + len(ids))}
 
 
-def keeps_the_prompt(owners):
-    return [int(owner == 1) for owner in owners]
+def masks_the_prompt_alone(ledger, ids, logprobs=None):
+    return append(ledger, ids, logprobs) | {"mask": ledger["mask"] + [int(1 in ledger["mask"])]}
 
 
-def keeps_the_end(owners):
-    return [int(owner == 1) for owner in owners[owners.index(1) :]]
+def leaves_out_logprobs(ledger, ids, logprobs=None):
+    return append(ledger, ids, logprobs) | {"logprobs": ledger["logprobs"] + (logprobs or [])}
 
 
-def drops_the_environment(owners):
-    return [1 for owner in owners if owner == 1]
+def forgets_what_was_there(ledger, ids, logprobs=None):
+    return append({"ids": [], "mask": [], "logprobs": []}, ids, logprobs)
 
 
-# 3.2: groups of episodes on one page each
+def counts_nothing(ledger, ids, logprobs=None):
+    logprobs = logprobs and [*logprobs, 0.0, 0.0][: len(ids)]
+    return append(ledger, ids, logprobs)
 
 
-def make_groups(task, seeds, groups, size):
-    return [EpisodeSpec(task, seed) for seed in seeds[:groups] for _ in range(size)]
+# 3.2: how far apart the logprobs of the policy's tokens are
 
 
-def a_page_for_each(task, seeds, groups, size):
-    return [EpisodeSpec(task, seed) for seed in seeds[: groups * size]]
+def has_a_sign(sampled, recomputed, mask):
+    return [a - b for a, b, wrote in zip(sampled, recomputed, mask, strict=True) if wrote]
 
 
-def groups_interleaved(task, seeds, groups, size):
-    return make_groups(task, seeds, groups, 1) * size
+def compares_every_token(sampled, recomputed, mask):
+    return gap(sampled, recomputed, [1] * len(mask))
 
 
-def one_page_for_all(task, seeds, groups, size):
-    return [EpisodeSpec(task, seeds[0])] * (groups * size)
+def says_zero_for_others(sampled, recomputed, mask):
+    return [abs(a - b) * wrote for a, b, wrote in zip(sampled, recomputed, mask, strict=True)]
 
 
-def seeds_of_its_own(task, seeds, groups, size):
-    return make_groups(task, range(groups), groups, size)
+# 3.3: what a trainer is given of a ledger
 
 
-# 4.1: rewards minus the mean of those that are known
+def cut(ledger, start, end):
+    return {
+        "prompt_ids": ledger["ids"][:start],
+        "completion_ids": ledger["ids"][start:end],
+        "env_mask": ledger["mask"][start:end],
+        "logprobs": ledger["logprobs"][start:end],
+    }
 
 
-def centred(rewards, size=None):
-    known = [reward for reward in rewards if reward is not None]
-    mean = sum(known) / (size or len(known) or 1)
-    return [0.0 if reward is None else reward - mean for reward in rewards]
+def keeps_the_last_message(ledger):
+    return cut(ledger, ledger["mask"].index(1), None)
 
 
-def lost_is_failed(rewards):
-    return centred([reward or 0.0 for reward in rewards])
+def stops_after_the_first_answer(ledger):
+    mask = [*ledger["mask"], 0]
+    start = mask.index(1)
+    return cut(ledger, start, mask.index(0, start))
 
 
-def divides_by_all(rewards):
-    return centred(rewards, len(rewards))
+def drops_the_environment(ledger):
+    kept = [i for i, wrote in enumerate(ledger["mask"]) if wrote]
+    return columns(ledger) | {
+        "completion_ids": [ledger["ids"][i] for i in kept],
+        "env_mask": [1] * len(kept),
+        "logprobs": [ledger["logprobs"][i] for i in kept],
+    }
 
 
-def does_not_centre(rewards):
-    return [reward or 0.0 for reward in rewards]
+def masks_the_policy(ledger):
+    found = columns(ledger)
+    return found | {"env_mask": [1 - wrote for wrote in found["env_mask"]]}
 
 
-# 4.2: the strict reward, less a quarter for each turn after the first
-
-
-def early(strict, turns):
-    paid = []
-    for reward, rewards in zip(strict, turns, strict=True):
-        paid.append(None if reward is None else reward - 0.25 * (len(rewards) - 1) * reward)
-    return paid
+# 4.1: the strict reward, less a quarter for each turn after the first
 
 
 def fines_failures(strict, turns):
@@ -217,12 +251,44 @@ def never_fines(strict, turns):
     return strict
 
 
+def fines_the_first_turn(strict, turns):
+    return early(strict, [[0.0, *rewards] for rewards in turns])
+
+
+# 4.2: the advantages of a group
+
+
+def differences(rewards):
+    known = [reward for reward in rewards if reward is not None]
+    mean = sum(known) / max(1, len(known))
+    return [0.0 if reward is None else reward - mean for reward in rewards]
+
+
+def lost_is_failed(rewards):
+    return advantages([reward or 0.0 for reward in rewards])
+
+
+def divides_by_n(rewards):
+    centred = differences(rewards)
+    deviation = (sum(d * d for d in centred) / len(centred)) ** 0.5
+    return [d / (deviation + 1e-4) for d in centred]
+
+
+def only_centres(rewards):
+    return differences(rewards)
+
+
+def divides_by_nothing(rewards):
+    centred = differences(rewards)
+    deviation = (sum(d * d for d in centred) / (len(centred) - 1)) ** 0.5
+    return [d / deviation for d in centred]
+
+
+def leaves_lost_ones_out(rewards):
+    return [a for a, r in zip(advantages(rewards), rewards, strict=True) if r is not None]
+
+
 # 4.3: the clipped objective
-
-
-def objective(ratio, advantage, epsilon):
-    clipped = min(max(ratio, 1 - epsilon), 1 + epsilon)
-    return min(ratio * advantage, clipped * advantage)
 
 
 def does_not_clip(ratio, advantage, epsilon):
@@ -308,10 +374,6 @@ def the_other_way_round(before, after):
 # 6.1: parameters of an adapter
 
 
-def adapter_parameters(d_in, d_out, rank):
-    return rank * (d_in + d_out)
-
-
 def multiplies_both_parts(d_in, d_out, rank):
     return d_in * rank * rank * d_out
 
@@ -324,25 +386,83 @@ def counts_one_part(d_in, d_out, rank):
     return rank * d_in
 
 
-# 6.2: modules that no target names
+# 6.2: a linear layer with an adapter
 
 
-def missed(modules, targets):
-    return sorted(name for name in modules if name not in targets)
+class StartsWithBoth(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        torch.nn.init.normal_(self.B)
 
 
-def reached(modules, targets):
-    return sorted(set(modules) & set(targets))
+class StartsWithNone(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        torch.nn.init.zeros_(self.A)
 
 
-def unsorted(modules, targets):
-    return [name for name in modules if name not in targets]
+class IgnoresTheRank(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.scale = alpha
+
+
+class IgnoresAlpha(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.scale = 1.0
+
+
+class TrainsEverything(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.linear.requires_grad_(True)
+
+
+class TrainsTheBias(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.linear.bias.requires_grad_(True)
+
+
+class HasTensors(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        first, second = self.A.detach(), self.B.detach()
+        del self.A, self.B
+        self.A, self.B = first, second
+
+
+class SwapsShapes(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.A = torch.nn.Parameter(self.A.T.clone())
+        self.B = torch.nn.Parameter(self.B.T.clone())
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.A @ self.B)
+
+
+class MultipliesOnce(LoRALinear):
+    def __init__(self, linear, r, alpha):
+        super().__init__(linear, r, alpha)
+        self.product = (self.B @ self.A).detach()
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.product.T)
+
+
+class ForgetsTheBias(LoRALinear):
+    def forward(self, x):
+        return super().forward(x) - self.linear.bias
+
+
+class ForgetsTheLayer(LoRALinear):
+    def forward(self, x):
+        return super().forward(x) - self.linear(x)
 
 
 # 6.4: a sentence with rates, difference, interval and n
-
-
-report = solution("n06-p4", "report")
 
 
 def gives_rates_alone(result):
@@ -370,28 +490,62 @@ def says_always_the_same(result):
 RIGHT = {
     "1.1": find_bid,
     "1.2": checkbox_agent,
-    "2.1": click_parser,
-    "2.2": worked_example,
-    "3.1": completion_mask,
-    "3.2": make_groups,
-    "4.1": centred,
-    "4.2": early,
+    "2.1": split_call,
+    "2.2": fits,
+    "2.3": worked_example,
+    "3.1": append,
+    "3.2": gap,
+    "3.3": columns,
+    "4.1": early,
+    "4.2": advantages,
     "4.3": objective,
     "5.1": printed_loss,
     "5.2": gained_and_lost,
     "6.1": adapter_parameters,
-    "6.2": missed,
+    "6.2": LoRALinear,
     "6.4": report,
 }
 WRONG = {
     "1.1": [another_case, any_role, any_name, element_for_its_bid],
     "1.2": [submits_at_once, counts_turns, ticks_the_first_again],
-    "2.1": [finds_clicks_in_prose, ignores_the_rest, needs_no_quotes],
-    "2.2": [chooses_an_option, chooses_another, forgets_the_quotes, clicks, gives_a_name_alone],
-    "3.1": [keeps_the_prompt, keeps_the_end, drops_the_environment],
-    "3.2": [a_page_for_each, groups_interleaved, one_page_for_all, seeds_of_its_own],
-    "4.1": [lost_is_failed, divides_by_all, does_not_centre],
-    "4.2": [fines_failures, lost_earns_nothing, never_fines],
+    "2.1": [
+        finds_calls_in_prose,
+        ignores_the_rest,
+        stops_at_the_first_parenthesis,
+        knows_one_line_only,
+        takes_numbers_for_names,
+    ],
+    "2.2": [
+        counts_values,
+        needs_all_values,
+        looks_at_no_count,
+        takes_a_number_for_a_bid,
+        takes_any_text_for_a_bid,
+        knows_no_lists,
+    ],
+    "2.3": [chooses_an_option, chooses_another, forgets_the_quotes, clicks, gives_a_name_alone],
+    "3.1": [
+        trains_on_everything,
+        masks_the_prompt_alone,
+        leaves_out_logprobs,
+        forgets_what_was_there,
+        counts_nothing,
+    ],
+    "3.2": [has_a_sign, compares_every_token, says_zero_for_others],
+    "3.3": [
+        keeps_the_last_message,
+        stops_after_the_first_answer,
+        drops_the_environment,
+        masks_the_policy,
+    ],
+    "4.1": [fines_failures, lost_earns_nothing, never_fines, fines_the_first_turn],
+    "4.2": [
+        lost_is_failed,
+        divides_by_n,
+        only_centres,
+        divides_by_nothing,
+        leaves_lost_ones_out,
+    ],
     "4.3": [does_not_clip, always_clips, is_a_loss],
     "5.1": [
         mean_of_rollouts,
@@ -405,7 +559,19 @@ WRONG = {
     ],
     "5.2": [difference_of_sums, both_sums, the_other_way_round],
     "6.1": [multiplies_both_parts, counts_the_whole_matrix, counts_one_part],
-    "6.2": [reached, unsorted],
+    "6.2": [
+        StartsWithBoth,
+        StartsWithNone,
+        IgnoresTheRank,
+        IgnoresAlpha,
+        TrainsEverything,
+        TrainsTheBias,
+        HasTensors,
+        SwapsShapes,
+        MultipliesOnce,
+        ForgetsTheBias,
+        ForgetsTheLayer,
+    ],
     "6.4": [
         gives_rates_alone,
         leaves_out_n,

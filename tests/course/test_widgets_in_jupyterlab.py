@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import nbformat
 import psutil
 import pytest
+from a_chromium import a_chromium
 from small_run import write_run
 
-from helpers.browser.chromium import find_chromium
 from helpers.settings.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -126,13 +126,10 @@ def port_of(server, top):
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """The small notebook in JupyterLab, all its cells run: the page of a headless Chromium."""
-    from playwright.sync_api import sync_playwright
-
     top = tmp_path_factory.mktemp("lab")
     write_run(top / "work" / "run")
     write_notebook(top / "work" / "widgets.ipynb")
-    with jupyterlab(top) as port, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+    with jupyterlab(top) as port, a_chromium() as browser:
         # The window is so high that no cell is left undrawn.
         page = browser.new_page(viewport={"width": 1100, "height": 6000})
         page.set_default_timeout(40_000)
@@ -142,7 +139,6 @@ def lab(tmp_path_factory):
         page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
         page.wait_for_selector(".jp-OutputArea-output >> text=browser ready")
         yield page
-        browser.close()
 
 
 def output(lab, number):

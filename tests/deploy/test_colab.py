@@ -1,12 +1,13 @@
-"""The notebooks' set-up cells under Colab's conditions, as far as these can be had without it and
-without a network.
+"""The notebooks' set-up cells where a notebook comes alone: under Colab's conditions, as far as
+these can be had without it and without a network, with a ZIP file instead of a repository's name,
+and in a Python without the packages of the course.
 
 Emulated: an IPython kernel that runs already, in a working directory outside the repository;
 ``google.colab`` imported in it; a stdout without ``fileno``; chromium and chromium-browser on the
 PATH as Ubuntu's snap stubs; no Docker; none of the course's variables. ``git clone`` is real, from
-a repository on this disk. The set-up script is recorded: the packages are those of this
-environment, and the browser "installed" where Playwright puts its own is the one that the tests
-use. The folder /content is one of the test's, its path replaced in the cell.
+a repository on this disk, and so is unpacking. The set-up script is recorded: the packages are
+those of this environment, and the browser "installed" where Playwright puts its own is the one that
+the tests use.
 
 Not emulated, and so not tested: Colab's image (its Ubuntu, its Python, packages that are loaded
 before the cell runs), the downloads, vLLM on its GPU, a runtime that is cut off, and widgets in its
@@ -27,6 +28,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from helpers.settings.paths import ROOT
+from tools.set_repository import SETTING
 
 SNAP = """#!/bin/sh
 if ! [ -x /snap/bin/chromium ]; then
@@ -47,7 +49,7 @@ def record(command):
 def system(command):  # what "!command" calls
     command = get_ipython().var_expand(command, depth=1)
     record(command)
-    if command.startswith("git clone"):
+    if command.startswith("git clone") or "zipfile" in command:
         subprocess.run(command, shell=True, check=True)
     if "setup.py" in command:
         os.makedirs(os.path.dirname(os.environ["BUILD"]), exist_ok=True)
@@ -68,12 +70,13 @@ def setup_cells():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         source = next(cell.source for cell in cells if cell.cell_type == "code")
-        without_number = re.sub(r'setup\("\d\d", minutes=\d+\)', "setup", source)
+        without_number = re.sub(r'setup\("\d\d", FETCHED, minutes=\d+\)', "setup", source)
         found.setdefault(without_number, (path.stem, source))
     return dict(found.values())
 
 
 CELLS = setup_cells()
+REPOSITORY = "octocat/browser-course"
 
 
 @pytest.fixture(scope="module")
@@ -132,56 +135,68 @@ def run_in(client, code):
     return "".join(said)
 
 
+@pytest.fixture(scope="module")
+def kernels(origin):
+    """Starts kernels as on Colab, in a folder that it fills: returns the folder where the notebook
+    is, what runs code in the kernel, and what lists the shell commands so far."""
+    started = []
+
+    def start(top):
+        build = a_machine_like_colab(top)
+        env = {
+            "PATH": str(top / "bin"),
+            "HOME": str(top / "home"),
+            "PYTHONPATH": str(top / "packages"),
+            "LANG": "C.UTF-8",
+            "PLAYWRIGHT_BROWSERS_PATH": str(top / "builds"),
+            "BUILD": build,
+            "BROWSER": str(top / "browser"),
+            "ASKED": str(top / "asked.jsonl"),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.file://{origin}.insteadOf",
+            "GIT_CONFIG_VALUE_0": f"https://github.com/{REPOSITORY}",
+            "OMP_WAIT_POLICY": "PASSIVE",
+        }
+        content = top / "content"
+        started.append(start_new_kernel(kernel_name="python3", env=env, cwd=str(content)))
+        client = started[-1][1]
+        run_in(client, COLAB)
+        (top / "asked.jsonl").touch()
+
+        def asked():
+            return [json.loads(line) for line in (top / "asked.jsonl").read_text().splitlines()]
+
+        return SimpleNamespace(
+            content=content,
+            course=content / "course",
+            build=build,
+            asked=asked,
+            run=lambda code: run_in(client, code),
+            client=client,
+        )
+
+    yield start
+    for manager, client in started:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
 @pytest.fixture(scope="module", params=CELLS)
-def colab(request, origin, tmp_path_factory):
-    """A kernel as on Colab, in which the set-up cell has run: ``run`` executes code in it and
-    returns what it prints, ``asked`` lists the shell commands so far."""
-    top = tmp_path_factory.mktemp("colab")
-    build = a_machine_like_colab(top)
+def colab(request, kernels, tmp_path_factory):
+    """A kernel in which the set-up cell has run, with the name of a repository in it."""
+    kernel = kernels(tmp_path_factory.mktemp("colab"))
     source = CELLS[request.param]
-    repository = re.search(r'^REPO\w* = "(.+)"$', source, re.MULTILINE)[1]
-    env = {
-        "PATH": str(top / "bin"),
-        "HOME": str(top / "home"),
-        "PYTHONPATH": str(top / "packages"),
-        "LANG": "C.UTF-8",
-        "PLAYWRIGHT_BROWSERS_PATH": str(top / "builds"),
-        "BUILD": build,
-        "BROWSER": str(top / "browser"),
-        "ASKED": str(top / "asked.jsonl"),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.file://{origin}.insteadOf",
-        "GIT_CONFIG_VALUE_0": f"https://github.com/{repository}",
-        "OMP_WAIT_POLICY": "PASSIVE",
-    }
-    manager, client = start_new_kernel(kernel_name="python3", env=env, cwd=str(top / "content"))
-
-    def run(code):
-        return run_in(client, code)
-
-    def asked():
-        return [json.loads(line) for line in (top / "asked.jsonl").read_text().splitlines()]
-
-    run(COLAB)
-    cell = source.replace("/content", str(top / "content"))
-    yield SimpleNamespace(
-        run=run,
-        asked=asked,
-        cell=cell,
-        course=top / "content" / "course",
-        build=build,
-        number=request.param[:2],
-        first=run(cell),
-    )
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    kernel.cell = SETTING.sub(lambda found: found[1] + REPOSITORY, source)
+    kernel.number = request.param[:2]
+    kernel.first = kernel.run(kernel.cell)
+    return kernel
 
 
 def test_set_up_fetches_installs_and_says_where_it_is(colab):
     assert f"Notebook {colab.number} · Python " in colab.first
     assert "profile " in colab.first
     clone, install = colab.asked()
-    assert re.match(rf"git clone .*https://github\.com/\S+ {re.escape(str(colab.course))}$", clone)
+    assert re.fullmatch(rf"git clone .*https://github\.com/{REPOSITORY} course", clone)
     python, script, here = install.split()
     assert Path(python).samefile(sys.executable)  # into the kernel's own Python
     assert here == "--here"
@@ -201,15 +216,15 @@ def test_the_course_is_imported_from_the_clone(colab):
 def test_a_second_run_fetches_nothing_again(colab):
     before = colab.asked()
     again = colab.run(colab.cell)
-    assert colab.asked() == [*before, before[1]]  # the set-up script knows by itself what is done
+    assert colab.asked() == before
     assert again.splitlines()[-2:] == colab.first.splitlines()[-2:]
-    assert colab.run("print(sys.path.count(str(ROOT)))").strip() == "1"
 
 
 def test_the_snap_stub_is_no_browser(colab):
     said = colab.run("from helpers.browser.chromium import find_chromium\nprint(find_chromium())")
     assert said.strip() == colab.build
     said = colab.run("""
+import os
 builds = os.environ["PLAYWRIGHT_BROWSERS_PATH"]
 os.environ["PLAYWRIGHT_BROWSERS_PATH"] = builds + "-none"  # as if the download had failed
 try:
@@ -258,3 +273,64 @@ prepare_vllm()
 print(type(sys.stdout.fileno()).__name__)
 """)
     assert said.split() == ["none", "int"]
+
+
+@pytest.fixture(scope="module")
+def zipped(origin, tmp_path_factory):
+    """The course as GitHub's ZIP file has it: in one folder, named after the branch."""
+    folder = tmp_path_factory.mktemp("zip")
+    shutil.copytree(origin, folder / "browser-course-main", ignore=shutil.ignore_patterns(".git"))
+    return shutil.make_archive(str(folder / "course"), "zip", folder, "browser-course-main")
+
+
+def test_a_notebook_alone_says_what_it_needs_and_then_takes_a_zip_file(kernels, zipped, tmp_path):
+    """As on Kaggle, ModelScope or a bare JupyterHub, where nobody knows the repository's name."""
+    kernel = kernels(tmp_path)
+    [cell, *_] = CELLS.values()
+    cell = SETTING.sub(lambda found: found[1], cell)
+    reply = kernel.client.execute_interactive(cell, timeout=60, output_hook=lambda _: None)
+    assert reply["content"]["ename"] == "SystemExit"
+    assert "put its ZIP file beside this notebook as course.zip" in reply["content"]["evalue"]
+    assert kernel.asked() == []
+
+    shutil.copy(zipped, kernel.content / "course.zip")
+    assert "profile " in kernel.run(cell)
+    unpack, install = kernel.asked()
+    assert unpack.endswith("-m zipfile -e course.zip course")
+    assert install.endswith("course/browser-course-main/scripts/setup.py --here")
+
+
+WITHOUT_PACKAGES = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from helpers.course.first_cell import prepare
+
+class Shell:
+    def system(self, command):
+        print(command)
+
+prepare(Shell(), pathlib.Path(sys.argv[2]))
+"""
+
+
+def prepare_without_packages(fetched):
+    """``prepare`` in a Python that has the standard library only."""
+    command = [sys.executable, "-S", "-E", "-c", WITHOUT_PACKAGES, ROOT, fetched]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_a_kernel_without_the_packages_says_how_to_get_them(tmp_path):
+    """In VS Code or a JupyterHub, where the whole course is there and another Python was chosen."""
+    done = prepare_without_packages(tmp_path / "course")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "lacks the packages of the course" in done.stderr
+    assert f"`make setup` in {ROOT}" in done.stderr
+
+
+def test_an_installation_that_failed_ends_the_cell():
+    done = prepare_without_packages(ROOT)
+    assert done.returncode == 1
+    assert done.stdout.endswith("setup.py --here\n")
+    assert done.stderr == "The course could not be installed: the lines above say why.\n"

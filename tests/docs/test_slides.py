@@ -1,13 +1,13 @@
 """The slides say what the committed notebooks say, need nothing but their file, and work."""
 
 import html
-import os
 import re
 import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
+from a_chromium import a_chromium
 
 from helpers.settings.paths import NOTEBOOKS
 from tools import make_slides
@@ -63,20 +63,13 @@ def page():
 @pytest.fixture(scope="module")
 def tab():
     """The slides in a real Chromium, on a screen of 1280 x 720; ``asked``: addresses it wanted."""
-    from playwright.sync_api import sync_playwright
-
-    from helpers.browser.chromium import find_chromium
-
     asked = []
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
+    with a_chromium() as browser:
         tab = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
         tab.on("request", lambda request: asked.append(request.url))
         tab.goto(make_slides.SLIDES.as_uri())
         tab.asked = asked
         yield tab
-        browser.close()
 
 
 def letters(text):
