@@ -1,11 +1,14 @@
 """What reinforcement learning adds to demonstrations, as one command. ``make arms`` calls it.
 
     python -m scripts.experiment --until tasks     the warm-up, and the tasks that it half solves
-    python -m scripts.experiment                   all of it: about a day on 2 cores
-    python -m scripts.experiment --record          and the table into recordings/arms/
+    python -m scripts.experiment --seed 0          all arms with one training seed
+    python -m scripts.experiment                   all of it: several hours on 2 cores
+    python -m scripts.experiment --until now       the table of what is done, and nothing more
+    python -m scripts.experiment --record          and what was measured into recordings/arms/
 
-Stop it when you like: called again with the same options it goes on. `helpers.learning.arms.plan`
-says what is compared, and every number of it, which ``--change`` changes.
+Stop it when you like: called again with the same options it goes on, and in a folder that is empty
+with what is recorded (``--from-recording``). `helpers.learning.arms.plan` says what is compared,
+and every number of it, which ``--change`` changes.
 """
 
 import json
@@ -20,8 +23,9 @@ import typer
 from helpers.command_line import run
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.learning.arms.plan import hold_to_plan, planned
+from helpers.learning.arms.plan import Plan, hold_to_plan, planned
 from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.errors import ProfileError
 from helpers.settings.files import write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
@@ -30,13 +34,20 @@ from helpers.settings.run_folder import hold_folder, release_folder
 from scripts.options import PolicyOption
 
 KEPT = ("plan.json", "needs.json", "choice.json", "result.json")
+RECORDED = (
+    "warm-*/*.json",
+    "warm-*/policy/*",
+    "runs/*/outcomes.json",
+    "runs/*/metrics.csv",
+)
 
 
 def main(
     context: typer.Context,
     folder: Annotated[Path, typer.Option(help="where everything is kept")] = Path("runs/arms"),
     until: Annotated[
-        Literal["tasks", "table"], typer.Option(help="tasks: only choose them; table: all of it")
+        Literal["tasks", "now", "table"],
+        typer.Option(help="tasks: only choose them; now: run nothing more; table: all of it"),
     ] = "table",
     policy: PolicyOption = None,
     task: Annotated[
@@ -46,8 +57,12 @@ def main(
         list[str] | None,
         typer.Option(help="a number of the plan, such as updates=10 or seeds=0,1; repeatable"),
     ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="keep the policy of every run, 0.5 GB each")
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="run only these training seeds of the plan; repeatable", min=0),
+    ] = None,
+    from_recording: Annotated[
+        bool, typer.Option("--from-recording", help="begin with what recordings/arms/ has")
     ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="write the result into recordings/arms/ too")
@@ -59,19 +74,24 @@ def main(
         profile = with_policy_at_hand(profile)
     candidates = read_tasks(task) if task else tuple(SCRIPTS)
     plan = planned(policy or profile.policy, candidates, change or [])
+    seeds = chosen_seeds(plan, seed)
     hold_folder(folder)
+    if from_recording and not (folder / "plan.json").exists():
+        shutil.copytree(RECORDINGS / "arms", folder, dirs_exist_ok=True)
     hold_to_plan(folder, plan)
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.arms.experiment import Experiment
-    from helpers.learning.arms.table import report, results
+    from helpers.learning.arms.table import report, results, run_all
     from helpers.learning.run import open_browsers
 
     with open_browsers(profile) as clients:
-        experiment = Experiment(plan, profile, clients, folder, keep)
+        experiment = Experiment(plan, profile, clients, folder)
         tasks = experiment.tasks()
         if until == "tasks":
             print(f"{len(tasks)} tasks: {', '.join(tasks)}")
             return
+        if until == "table":
+            run_all(experiment, seeds)
         result = results(experiment)
     command = shlex.join(["python", "-m", "scripts.experiment", *context.obj])
     content = {"command": command, **result, **run_facts()}
@@ -82,10 +102,24 @@ def main(
     release_folder(folder)
 
 
+def chosen_seeds(plan: Plan, wanted: list[int] | None) -> tuple[int, ...]:
+    """The training seeds to run; raises `ProfileError` for one that the plan has not."""
+    unknown = [seed for seed in wanted or [] if seed not in plan.seeds]
+    if unknown:
+        raise ProfileError(
+            f"The plan has no training seed {unknown[0]}: choose among "
+            f"{', '.join(map(str, plan.seeds))}, or change its seeds."
+        )
+    return tuple(wanted or plan.seeds)
+
+
 def keep_recording(folder: Path, recording: Path) -> None:
-    """Copy what was measured, and no weights: the table, the choice, and the outcomes of runs."""
+    """Copy the table, the choice, the outcomes of runs, and the adapter of the warm-up.
+
+    The runs' own adapters stay where they are, and the demonstrations, which scripts play again.
+    """
     found = [folder / name for name in KEPT]
-    for pattern in ("warm-*/*.json", "runs/*/outcomes.json", "runs/*/metrics.csv"):
+    for pattern in RECORDED:
         found += sorted(folder.glob(pattern))
     for path in found:
         target = recording / path.relative_to(folder)

@@ -15,7 +15,7 @@ from trl import GRPOConfig
 
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.tasks import train_seeds
-from helpers.policy.lora import lora_targets
+from helpers.policy.lora import lora_of_rank
 from helpers.settings.errors import ProfileError
 from helpers.settings.profiles import Profile
 
@@ -136,17 +136,5 @@ def _rows_per_pass(profile: Profile) -> int:
 
 
 def lora_config(profile: Profile, family: str) -> LoraConfig:
-    """LoRA on every linear module inside the layers of a model ``family`` (``config.model_type``).
-
-    alpha is twice the rank. There is no dropout: it would make the policy that is trained another
-    one than the policy that was sampled.
-    """
-    from peft import LoraConfig  # takes seconds, and most runs train all weights
-
-    return LoraConfig(
-        r=profile.lora_rank,
-        lora_alpha=2 * profile.lora_rank,
-        lora_dropout=0.0,
-        task_type="CAUSAL_LM",
-        target_modules=list(lora_targets(family)),
-    )
+    """The profile's LoRA; see `helpers.policy.lora.lora_of_rank`."""
+    return lora_of_rank(profile.lora_rank, family)

@@ -44,6 +44,7 @@ from helpers.learning.self_imitation import SelfImitation
 from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
+from helpers.policy.lora import is_adapted, name_base
 from helpers.policy.vllm_engine import prepare_vllm
 from helpers.policy.vllm_server import weights_to_server
 from helpers.policy.vllm_weights import hand_over_in
@@ -54,6 +55,8 @@ from helpers.settings.profiles import Profile
 from helpers.settings.run_folder import hold_folder, release_folder
 
 if TYPE_CHECKING:
+    from peft import LoraConfig
+
     from helpers.browser import BrowserClient
     from helpers.browser.models import Client
     from helpers.episodes.config import RolloutConfig
@@ -104,8 +107,9 @@ def build_trainer(
     """Put policy, browsers and rewards together.
 
     ``clients``: open browser sessions, best as many as an update has episodes. ``folder``: for
-    metrics, episodes and checkpoints. ``lora``: train adapters, not all weights. ``config``: how
-    episodes are played, by default as the profile says. ``progress``: show the line of progress.
+    metrics, episodes and checkpoints. ``lora``: train adapters, not all weights; those that the
+    policy has already, if it has some. ``config``: how episodes are played, by default as the
+    profile says. ``progress``: show the line of progress.
 
     ``trainer.train()`` then runs; with ``resume_from_checkpoint=last_checkpoint(folder)`` it goes
     on where a run ended.
@@ -129,10 +133,15 @@ def build_trainer(
         train_dataset=Dataset.from_list([{"prompt": str(spec)} for spec in specs]),
         reward_funcs=list(reward_funcs),
         rollout_func=rollout_func,
-        peft_config=lora_config(profile, policy.family) if lora else None,
+        peft_config=new_adapters(profile, policy) if lora else None,
     )
     add_to_grpo(trainer, profile, choice)
     return trainer
+
+
+def new_adapters(profile: Profile, policy: Policy) -> LoraConfig | None:
+    """LoRA as the profile has it; None for a policy that brings its adapters."""
+    return None if is_adapted(policy.model) else lora_config(profile, policy.family)
 
 
 def page_choice(
@@ -289,6 +298,8 @@ def save_result(
     folder = Path(folder)
     with new_folder(folder / "policy") as policy, saving(folder):
         trainer.save_model(str(policy))
+        if trainer.is_world_process_zero():
+            name_base(policy, profile.policy)
     if not trainer.is_world_process_zero():
         return {}
     write_episodes(folder / "before.jsonl", before.episodes)

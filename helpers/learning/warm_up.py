@@ -30,6 +30,7 @@ from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.checkpoints import saving
 from helpers.learning.precision import prepare_weights
 from helpers.policy.loading import Policy
+from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
 from helpers.settings.machine import run_facts
@@ -159,12 +160,14 @@ def fit(
     dtype: str = "float32",
     updates: int = -1,
     batch: int = 8,
+    rank: int = 0,
 ) -> dict[str, float]:
     """Train on the episodes and save the policy in ``folder``/policy.
 
     ``dtype``: what training computes in; the policy's weights become fp32 whatever it is.
-    ``updates``: so many, instead of the epochs; ``batch``: episodes of each. Returns steps,
-    first_loss, last_loss and seconds.
+    ``updates``: so many, instead of the epochs; ``batch``: episodes of each. ``rank``: of LoRA's
+    new adapters; 0 trains what the policy has, all weights or the adapters that it brings. Adapters
+    are saved alone, in bf16. Returns steps, first_loss, last_loss and seconds.
     """
     prepare_weights(policy.model, dtype)
     trainer = SFTTrainer(
@@ -172,12 +175,15 @@ def fit(
         processing_class=policy.tokenizer,
         args=_sft_config(policy, folder, epochs, learning_rate, seed, dtype, updates, batch),
         train_dataset=Dataset.from_list([to_example(episode) for episode in episodes]),
+        peft_config=lora_of_rank(rank, policy.family) if rank else None,
     )
     trainer.remove_callback(PrinterCallback)
     metrics = trainer.train().metrics
     with new_folder(folder / "policy") as saved, saving(folder):
         trainer.save_model(str(saved))
         policy.tokenizer.save_pretrained(saved)
+        if rank or is_adapted(policy.model):
+            small_adapter(saved, policy.name)
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     if not losses:  # it was over before the first one was logged
         losses = [metrics["train_loss"]]

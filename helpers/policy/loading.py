@@ -263,6 +263,8 @@ def _merge(folder: Path, target: Path) -> None:
 
     quiet_transformers()
     base: Any = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
+    if base in POLICIES:
+        base = policy_path(base)
     if hasattr(AutoConfig.from_pretrained(base), "vision_config"):
         model = AutoModelForImageTextToText.from_pretrained(base, dtype="float32")
         encoder = AutoProcessor.from_pretrained(folder)

@@ -1,13 +1,19 @@
-"""Which parts of a model LoRA adapts, by model family, and how much of a model that covers."""
+"""Which parts of a model LoRA adapts, by model family, and adapters that can be handed on."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helpers.policy.loading import PolicyError
+from helpers.policy.loading import Policy, PolicyError, load_policy
+from helpers.settings.known_policies import POLICIES
 
 if TYPE_CHECKING:
+    from peft import LoraConfig
     from torch.nn import Module
 
 _LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -37,6 +43,80 @@ def lora_targets(family: str) -> tuple[str, ...]:
             f"No LoRA module names are known for the family {family!r}: add them to LORA_TARGETS."
         )
     return LORA_TARGETS[family]
+
+
+def lora_of_rank(rank: int, family: str) -> LoraConfig:
+    """LoRA on every linear module inside the layers of a model ``family`` (``config.model_type``).
+
+    alpha is twice the rank. There is no dropout: it would make the policy that is trained another
+    one than the policy that was sampled.
+    """
+    from peft import LoraConfig  # takes seconds, and most runs train all weights
+
+    return LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+        target_modules=list(lora_targets(family)),
+    )
+
+
+def load_adapter(folder: Path, device: str = "cpu") -> Policy:
+    """The policy whose adapter lies in ``folder``, ready to be trained on: a ``PeftModel``, fp32.
+
+    Raises `PolicyError` where the weights below it cannot be had.
+    """
+    from peft import PeftConfig, PeftModel
+
+    base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path or ""
+    policy = load_policy(base, "float32", device)
+    policy.model = PeftModel.from_pretrained(policy.model, str(folder), is_trainable=True)
+    return policy
+
+
+def is_adapted(model: Module) -> bool:
+    """Whether a model has adapters already."""
+    return hasattr(model, "peft_config")
+
+
+def name_base(folder: Path, name: str) -> None:
+    """Let the adapter that was saved in ``folder`` name the policy below it by its short name.
+
+    So it goes with that policy on any machine, and not with a folder of this one's cache. A policy
+    without a short name stays as it is named, and so does a folder without an adapter.
+    """
+    path = folder / "adapter_config.json"
+    if name in POLICIES and path.exists():
+        config = {**json.loads(path.read_text()), "base_model_name_or_path": name}
+        path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def small_adapter(folder: Path, name: str) -> None:
+    """Make the adapter that was saved in ``folder`` half as large, and one for other machines.
+
+    Its weights become bf16; ``name``: see `name_base`.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights = folder / "adapter_model.safetensors"
+    halved = {key: value.to(torch.bfloat16) for key, value in load_file(weights).items()}
+    save_file(halved, weights, metadata={"format": "pt"})
+    name_base(folder, name)
+
+
+@contextmanager
+def merged(model: Any) -> Iterator[None]:
+    """While the block runs the adapters are part of the weights: half as many products a token."""
+    if not is_adapted(model):
+        yield
+        return
+    model.merge_adapter()
+    try:
+        yield
+    finally:
+        model.unmerge_adapter()
 
 
 def lora_coverage(model: Module, targets: tuple[str, ...]) -> list[dict[str, Any]]:

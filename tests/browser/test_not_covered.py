@@ -11,13 +11,16 @@ from benchmarks.stock_processes import StockPool
 pytestmark = pytest.mark.slow
 
 WAIT = ["noop(300)"] * 3
+# Two looks at a cursor that blinks may be alike by chance; that as many as these all are has not
+# been seen.
+TIMES = 8
 ICON = ["click('25')", "click('25')"]  # one of social-media's, twice
 
 
 @pytest.fixture(scope="module")
 def stock():
     """What stock shows, by task and seed, in the order in which it was played."""
-    timed = [["stock-market", 1, WAIT], ["terminal", 1, WAIT], ["terminal", 2, WAIT]]
+    timed = [["stock-market", 1, WAIT]] * TIMES + [["terminal", 1, WAIT]] * TIMES
     shown = {}
 
     def keep(episode, seen):
@@ -26,7 +29,7 @@ def stock():
         shown.setdefault((episode[0], episode[1]), []).append((trees, html))
 
     with StockPool(4) as pool:
-        pool.for_each([*timed, *timed, ["social-media", 1, ICON]], keep)
+        pool.for_each([*timed, ["social-media", 1, ICON]], keep)
     return shown
 
 
@@ -36,9 +39,7 @@ def test_each_is_named():
 
 def test_stock_differs_with_itself_where_timers_follow_the_wall_clock(stock):
     differing = {
-        task
-        for (task, _), played in stock.items()
-        if task != "social-media" and played[0] != played[1]
+        task for (task, _), played in stock.items() if any(each != played[0] for each in played)
     }
     assert differing == {"stock-market", "terminal"}
 

@@ -1,6 +1,7 @@
 """The experiment of the arms: its rule, its comparisons, and the whole of it at a tiny scale."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tiny_models import tiny_llama
@@ -11,9 +12,9 @@ from helpers.learning.arms.choice import affordable, chosen_tasks
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, measure_outcomes, rates
 from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned
-from helpers.learning.arms.table import best_arm
+from helpers.learning.arms.table import arm_rows, best_arm
 from helpers.settings.errors import ProfileError
-from scripts.experiment import main
+from scripts.experiment import chosen_seeds, main
 
 PLAN = planned("smollm2-135m", ("click-test",), ["fewest=2", "most=4"])
 
@@ -152,10 +153,11 @@ def test_pages_are_played_once_greedily_and_often_at_temperature_one():
         asked.append((len(pages), temperature))
         return [Episode(page.task, page.seed, reward=float(temperature)) for page in pages]
 
-    outcomes = measure_outcomes([EpisodeSpec("a", 1), EpisodeSpec("a", 2)], 3, player)
-    assert asked == [(2, 0.0), (6, 1.0)]
+    pages = [EpisodeSpec("a", 1), EpisodeSpec("a", 2)]
+    outcomes = measure_outcomes(pages, pages[:1], 3, player)
+    assert asked == [(2, 0.0), (3, 1.0)]
     assert outcomes.greedy == {"a#1": [False], "a#2": [False]}
-    assert outcomes.sampled == {"a#1": [True] * 3, "a#2": [True] * 3}
+    assert outcomes.sampled == {"a#1": [True] * 3}
 
 
 # All of it
@@ -164,6 +166,7 @@ TINY = [
     *("demos=2", "other_demos=", "warm_up_epochs=15", "warm_up_rate=0.01", "warm_up_dtype=float32"),
     *("low=0", "high=1", "fewest=2", "choice_pages=1", "choice_samples=2"),
     *("updates=2", "groups=2", "group_size=2", "demo_batch=2", "seeds=0", "pages=1", "samples=2"),
+    *("sampled_pages=1", "rank=8"),
 ]
 
 
@@ -213,5 +216,46 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
         assert row["updates"] == 2
         assert row["against warm-up"]["greedy"]["n"] == 2
         assert row["against warm-up"]["sampled"]["n"] == 4
+        assert row["seeds"] == [0]
     assert "turn groups" in capsys.readouterr().out
+    for policy in (folder / "warm-2" / "policy", *folder.glob("runs/*/policy")):
+        assert json.loads((policy / "adapter_config.json").read_text())["r"] == 8
     assert not list(folder.glob("runs/*/checkpoint-*"))
+
+
+def test_a_seed_that_the_plan_has_not_is_one_sentence():
+    assert chosen_seeds(PLAN, None) == (0, 1, 2)
+    assert chosen_seeds(PLAN, [2]) == (2,)
+    with pytest.raises(ProfileError, match=r"no training seed 7: choose among 0, 1, 2"):
+        chosen_seeds(PLAN, [0, 7])
+
+
+class Recorded:
+    """An experiment of which some runs are done; each solves a page more than its seed."""
+
+    plan = planned("smollm2-135m", ("click-test",), ["fewest=1", "seeds=0,1", "other_demos="])
+    done = (("demonstrations", 0), ("demonstrations", 1), ("grpo", 0))
+
+    def before(self, demos):
+        return Outcomes({f"a#{i}": [False] for i in range(4)}, {})
+
+    def is_done(self, arm, demos, seed):
+        return (arm, seed) in self.done
+
+    def run_folder(self, arm, demos, seed):
+        return Path("nowhere")
+
+    def run(self, arm, demos, seed):
+        assert self.is_done(arm, demos, seed)
+        return Outcomes({f"a#{i}": [i <= seed] for i in range(4)}, {})
+
+
+def test_a_table_of_what_is_done_compares_the_seeds_that_both_arms_have():
+    rows = {row["arm"]: row for row in arm_rows(Recorded(), 16, tuple(ARMS))}
+    assert list(rows) == ["warm-up", "demonstrations", "grpo"]
+    assert rows["demonstrations"]["greedy_by_seed"] == [0.25, 0.5]
+    assert rows["grpo"]["seeds"] == [0]
+    against = rows["grpo"]["against demonstrations"]["greedy"]
+    assert (against["n"], against["gained"], against["lost"]) == (4, 0, 0)
+    against = rows["demonstrations"]["against warm-up"]["greedy"]
+    assert (against["n"], against["gained"]) == (8, 3)

@@ -31,6 +31,7 @@ from helpers.learning.run import build_trainer
 from helpers.learning.warm_up import demonstrate, fit
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
+from helpers.policy.lora import load_adapter, merged, small_adapter
 from helpers.settings.files import new_folder, read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.run_folder import release_folder
@@ -53,15 +54,12 @@ class Experiment:
         profile: Profile,
         clients: Sequence[Client],
         folder: Path,
-        keep: bool = False,
         say: Say = print,
     ) -> None:
-        """``keep``: keep the policy of every run, about 0.5 GB each."""
         self.plan = plan
         self.profile = profile
         self.clients = clients
         self.folder = folder
-        self.keep = keep
         self.say = say
 
     # 1. The tasks
@@ -107,6 +105,7 @@ class Experiment:
             plan.warm_up_rate,
             seed=0,
             dtype=plan.warm_up_dtype,
+            rank=plan.rank,
         )
         tokens = sum(len(episode.ledger.ids) for episode in episodes)
         record = {"demonstrations": len(episodes), "tokens": tokens, **metrics, **run_facts()}
@@ -137,11 +136,12 @@ class Experiment:
 
     def _choose(self) -> dict[str, Any]:
         plan, needs = self.plan, self.needs()
-        policy = load_policy(str(self.warm_up(plan.demos)), "float32", self.profile.device)
+        policy = load_adapter(self.warm_up(plan.demos), self.profile.device)
         begin = time.monotonic()
         pages = _pages(tuple(needs), VALIDATION_SEEDS, plan.choice_pages)
         again = [page for page in pages for _ in range(plan.choice_samples)]
-        solved = outcomes_of(self.player(policy)(again, 1.0))
+        with merged(policy.model):
+            solved = outcomes_of(self.player(policy)(again, 1.0))
         success = {task: rate for task, (rate, _) in rates(solved).items()}
         tasks = chosen_tasks(success, needs, plan)
         seconds = time.monotonic() - begin
@@ -172,7 +172,7 @@ class Experiment:
         """How the warm-up does on the test pages."""
         name = f"warm-{demos}/outcomes.json"
         if read_object(self.folder / name) is None:
-            policy = load_policy(str(self.warm_up(demos)), "float32", self.profile.device)
+            policy = load_adapter(self.warm_up(demos), self.profile.device)
             self._write(name, self._test(policy))
         return self._outcomes(name)
 
@@ -182,8 +182,7 @@ class Experiment:
         name = str(folder.relative_to(self.folder) / "outcomes.json")
         if read_object(self.folder / name) is None:
             begin = time.monotonic()
-            warm = self.warm_up(demos)
-            policy = load_policy(str(warm), "float32", self.profile.device)
+            policy = load_adapter(self.warm_up(demos), self.profile.device)
             train = self._fine_tune if arm == DEMONSTRATIONS else self._reinforce
             record = train(policy, arm, demos, seed)
             record["seconds_training"] = round(time.monotonic() - begin, 1)
@@ -192,7 +191,12 @@ class Experiment:
             release_folder(folder)
             del policy
             gc.collect()
+            self.say(f"{arm}, {demos} demonstrations, seed {seed}: done")
         return self._outcomes(name)
+
+    def is_done(self, arm: str, demos: int, seed: int) -> bool:
+        """Whether a run has been trained and tested."""
+        return (self.run_folder(arm, demos, seed) / "outcomes.json").exists()
 
     def run_folder(self, arm: str, demos: int, seed: int) -> Path:
         """Where the run of an arm is kept."""
@@ -215,8 +219,6 @@ class Experiment:
             updates=plan.updates,
             batch=plan.demo_batch,
         )
-        if not self.keep:
-            _delete_weights(folder / "policy")
         return {"episodes": 0, "demonstrations": len(episodes), "updates": metrics["steps"]}
 
     def arm_profile(self, arm: str, demos: int, seed: int) -> Profile:
@@ -230,7 +232,7 @@ class Experiment:
             examples="none",
             updates=plan.updates,
             warmup=min(self.profile.warmup, plan.updates // 5),
-            learning_rate=plan.learning_rate,
+            lora_learning_rate=plan.learning_rate,
             save_every=UPDATES_KEPT,
             seed=seed,
             **{"groups": plan.groups, "group_size": plan.group_size, **arm_settings(arm, plan)},
@@ -240,18 +242,21 @@ class Experiment:
         """GRPO, or what the arm has made of it."""
         folder = self.run_folder(arm, demos, seed)
         profile = self.arm_profile(arm, demos, seed)
-        checkpoint = prepare_folder(folder, profile, lora=False, resume=True)
-        trainer = build_trainer(profile, policy, self.clients, folder, config=self.config())
+        checkpoint = prepare_folder(folder, profile, lora=True, resume=True)
+        trainer = build_trainer(profile, policy, self.clients, folder, True, config=self.config())
         trainer.train(resume_from_checkpoint=checkpoint)
-        if self.keep:
-            with new_folder(folder / "policy") as saved, saving(folder):
-                trainer.save_model(str(saved))
+        with new_folder(folder / "policy") as saved, saving(folder):
+            trainer.save_model(str(saved))
+            small_adapter(saved, policy.name)
         return arm_numbers(read_metrics(folder), profile)
 
     def _test(self, policy: Policy) -> dict[str, Any]:
-        pages = _pages(self.tasks(), TEST_SEEDS, self.plan.pages)
+        plan = self.plan
+        pages = _pages(self.tasks(), TEST_SEEDS, plan.pages)
+        sampled = _pages(self.tasks(), TEST_SEEDS, plan.sampled_pages)
         begin = time.monotonic()
-        outcomes = measure_outcomes(pages, self.plan.samples, self.player(policy))
+        with merged(policy.model):
+            outcomes = measure_outcomes(pages, sampled, plan.samples, self.player(policy))
         return {**asdict(outcomes), "seconds_testing": round(time.monotonic() - begin, 1)}
 
     def _outcomes(self, name: str) -> Outcomes:
@@ -278,9 +283,3 @@ def arm_numbers(rows: Sequence[dict[str, float]], profile: Profile) -> dict[str,
 def _pages(tasks: Sequence[str], seeds: range, n: int) -> list[EpisodeSpec]:
     """The first ``n`` pages of each task on a range of seeds."""
     return [page for task in tasks for page in specs(task, seeds, n)]
-
-
-def _delete_weights(policy: Path) -> None:
-    """Delete the weights of a policy that has been tested."""
-    for path in policy.glob("*.safetensors"):
-        path.unlink()

@@ -94,8 +94,13 @@ Player = Callable[[Sequence[EpisodeSpec], float], "list[Episode]"]
 """Plays pages at a temperature."""
 
 
-def measure_outcomes(pages: Sequence[EpisodeSpec], samples: int, player: Player) -> Outcomes:
-    """Play each page once greedily, and ``samples`` times at temperature 1."""
+def measure_outcomes(
+    pages: Sequence[EpisodeSpec],
+    sampled_pages: Sequence[EpisodeSpec],
+    samples: int,
+    player: Player,
+) -> Outcomes:
+    """Play each page once greedily; ``sampled_pages`` ``samples`` times at temperature 1."""
     greedy = outcomes_of(player(pages, 0.0))
-    sampled = outcomes_of(player([page for page in pages for _ in range(samples)], 1.0))
+    sampled = outcomes_of(player([page for page in sampled_pages for _ in range(samples)], 1.0))
     return Outcomes(greedy, sampled)

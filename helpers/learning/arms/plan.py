@@ -35,10 +35,12 @@ class Plan:
     other_demos: tuple[Count, ...] = (4, 64)
     """As many of the chosen tasks, for the best arm and the demonstrations once more."""
     warm_up_epochs: Annotated[float, Field(gt=0, le=1_000)] = 2
-    warm_up_rate: Rate = 5e-5
+    warm_up_rate: Rate = 5e-4
     warm_up_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """What the warm-up computes in; the arms compute in the profile's."""
-    most_tokens: Annotated[int, Field(ge=1, le=1_400)] = 400
+    rank: Annotated[int, Field(ge=1, le=1_024)] = 16
+    """Of the adapters, which the arms train on: 10 MB a policy, so that all of them are kept."""
+    most_tokens: Annotated[int, Field(ge=1, le=1_400)] = 340
     """Of an episode: longer ones make an update of minutes on two cores."""
 
     # The choice of the tasks
@@ -46,7 +48,7 @@ class Plan:
     high: Share = 0.8
     """The sampled success between which a task is chosen."""
     fewest: Count = 8
-    most: Count = 12
+    most: Count = 8
     """Tasks."""
     choice_pages: Annotated[int, Field(ge=1, le=len(VALIDATION_SEEDS))] = 6
     """Validation pages of each candidate."""
@@ -57,7 +59,7 @@ class Plan:
     updates: Count = 30
     groups: Count = 8
     group_size: Annotated[int, Field(ge=2, le=1_000)] = 8
-    learning_rate: Rate = 2e-5
+    learning_rate: Rate = 2e-4
     demo_batch: Count = 16
     """Demonstrations in an update of the arm that has nothing else."""
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1)] = (
@@ -69,9 +71,11 @@ class Plan:
 
     # The test
     pages: Annotated[int, Field(ge=1, le=len(TEST_SEEDS))] = 20
-    """Test pages of each task."""
+    """Test pages of each task, each played once greedily."""
+    sampled_pages: Annotated[int, Field(ge=1, le=len(TEST_SEEDS))] = 8
+    """The first so many of them are sampled, too."""
     samples: Count = 8
-    """Sampled episodes on each of them: pass@8."""
+    """Sampled episodes on each of those: pass@8."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1 or not 1 <= self.fewest <= self.most:
@@ -114,9 +118,9 @@ PLAIN = "grpo"
 
 ARMS: dict[str, dict[str, Any]] = {
     DEMONSTRATIONS: {},  # more epochs of the same demonstrations: no episode is played
-    "own solved": {"advantages": "solved"},
     PLAIN: {},
     "dynamic sampling": {"curriculum": "success"},
+    "own solved": {"advantages": "solved"},
     "turn groups": {"advantages": "turns"},
     "self-imitation": {"self_imitation": 8},
     "shuffled": {"advantages": "shuffled"},

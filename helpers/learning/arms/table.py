@@ -16,28 +16,40 @@ if TYPE_CHECKING:
 NUMBERS = ("episodes", "extra_episodes", "updates", "silent", "seconds_updates", "seconds_training")
 """What a run says of itself, of which the table has the mean over the seeds."""
 
-COLUMNS = ("arm", "demos", "greedy", "sampled", "pass", "greedy against demos", "against GRPO")
+COLUMNS = (
+    "arm",
+    "demos",
+    "runs",
+    "greedy",
+    "sampled",
+    "pass",
+    "greedy against demos",
+    "against GRPO",
+)
 
 
 def arm_rows(experiment: Experiment, demos: int, arms: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for the warm-up and for each of ``arms``, with the runs of all seeds together.
+    """A row for the warm-up and for each of ``arms``, with the runs of all seeds that are done.
 
-    A row has the macro means with their intervals (``greedy``, ``sampled``, ``pass``: [mean, low,
-    high]) and the paired changes against the warm-up, the arm of demonstrations and GRPO, as far as
-    those are there.
+    An arm without a run has no row. A row has the macro means with their intervals (``greedy``,
+    ``sampled``, ``pass``: [mean, low, high]) and the paired changes against the warm-up, the arm of
+    demonstrations and GRPO, as far as those are there.
     """
-    seeds = experiment.plan.seeds
-    runs = {"warm-up": [experiment.before(demos)] * len(seeds)}
+    runs: dict[str, dict[int, Outcomes]] = {
+        "warm-up": dict.fromkeys(experiment.plan.seeds, experiment.before(demos))
+    }
     for arm in arms:
-        runs[arm] = [experiment.run(arm, demos, seed) for seed in seeds]
+        seeds = seeds_done(experiment, arm, demos)
+        if seeds:
+            runs[arm] = {seed: experiment.run(arm, demos, seed) for seed in seeds}
     rows = []
     for arm, outcomes in runs.items():
         row: dict[str, Any] = {"arm": arm, "demos": demos}
+        known = list(outcomes.values())[: 1 if arm == "warm-up" else None]  # it has one run alone
         for name in MEASURES:
-            solved = [one.measure(name) for one in outcomes]
-            known = solved[:1] if arm == "warm-up" else solved  # it has one run alone
-            row[name] = [round(value, 4) for value in mean_success(known)]
-            row[f"{name}_by_seed"] = [round(mean_success([one])[0], 4) for one in known]
+            solved = [one.measure(name) for one in known]
+            row[name] = [round(value, 4) for value in mean_success(solved)]
+            row[f"{name}_by_seed"] = [round(mean_success([one])[0], 4) for one in solved]
         row |= _mean_numbers(experiment, arm, demos)
         for other in ("warm-up", DEMONSTRATIONS, PLAIN):
             if other in runs and other != arm:
@@ -46,23 +58,33 @@ def arm_rows(experiment: Experiment, demos: int, arms: Sequence[str]) -> list[di
     return rows
 
 
-def _changes(before: Sequence[Outcomes], after: Sequence[Outcomes]) -> dict[str, Any]:
-    """The paired change in each measure."""
+def seeds_done(experiment: Experiment, arm: str, demos: int) -> list[int]:
+    """The training seeds of an arm's runs that have been trained and tested."""
+    return [seed for seed in experiment.plan.seeds if experiment.is_done(arm, demos, seed)]
+
+
+def _changes(before: dict[int, Outcomes], after: dict[int, Outcomes]) -> dict[str, Any]:
+    """The paired change in each measure, on the seeds that both have."""
+    seeds = [seed for seed in before if seed in after]
     return {
-        name: compare([one.measure(name) for one in before], [one.measure(name) for one in after])
+        name: compare(
+            [before[seed].measure(name) for seed in seeds],
+            [after[seed].measure(name) for seed in seeds],
+        )
         for name in MEASURES
     }
 
 
-def _mean_numbers(experiment: Experiment, arm: str, demos: int) -> dict[str, float]:
-    """The means of what the runs of an arm say of themselves."""
+def _mean_numbers(experiment: Experiment, arm: str, demos: int) -> dict[str, Any]:
+    """The seeds of an arm's runs, and the means of what they say of themselves."""
     if arm not in ARMS:
         return {}
+    seeds = seeds_done(experiment, arm, demos)
     records = [
         read_object(experiment.run_folder(arm, demos, seed) / "outcomes.json") or {}
-        for seed in experiment.plan.seeds
+        for seed in seeds
     ]
-    means = {}
+    means: dict[str, Any] = {"seeds": seeds}
     for name in NUMBERS:
         values = [record[name] for record in records if name in record]
         if values:
@@ -71,19 +93,43 @@ def _mean_numbers(experiment: Experiment, arm: str, demos: int) -> dict[str, flo
 
 
 def best_arm(rows: Sequence[dict[str, Any]]) -> str:
-    """The arm with reinforcement learning whose greedy success is highest; not the control."""
+    """The arm with reinforcement learning whose greedy success is highest; not the control.
+
+    "" where none is done.
+    """
     learned = [row for row in rows if row["arm"] in ARMS]
     candidates = [row for row in learned if row["arm"] not in (DEMONSTRATIONS, "shuffled")]
-    return max(candidates, key=lambda row: row["greedy"][0])["arm"]
+    return max(candidates, key=lambda row: row["greedy"][0], default={"arm": ""})["arm"]
+
+
+def run_all(experiment: Experiment, seeds: Sequence[int]) -> None:
+    """Do what of the experiment is not done yet: all arms with a seed, then with the next one.
+
+    Once the arms have all seeds of the plan, the best one and the demonstrations are run with the
+    plan's other numbers of demonstrations.
+    """
+    plan: Plan = experiment.plan
+    experiment.before(plan.demos)
+    for seed in seeds:
+        for arm in ARMS:
+            experiment.run(arm, plan.demos, seed)
+    if any(len(seeds_done(experiment, arm, plan.demos)) < len(plan.seeds) for arm in ARMS):
+        return
+    best = best_arm(arm_rows(experiment, plan.demos, tuple(ARMS)))
+    for demos in plan.other_demos:
+        for seed in seeds:
+            for arm in (DEMONSTRATIONS, best):
+                experiment.run(arm, demos, seed)
 
 
 def results(experiment: Experiment) -> dict[str, Any]:
-    """Do what of the experiment is not done yet, and put it together as ``result.json`` has it."""
+    """What of the experiment is done, as ``result.json`` has it."""
     plan: Plan = experiment.plan
     rows = arm_rows(experiment, plan.demos, tuple(ARMS))
     best = best_arm(rows)
     for demos in plan.other_demos:
-        rows += arm_rows(experiment, demos, (DEMONSTRATIONS, best))
+        if any(seeds_done(experiment, arm, demos) for arm in ARMS):
+            rows += arm_rows(experiment, demos, (DEMONSTRATIONS, best))
     return {"plan": plan.to_json(), "tasks": experiment.tasks(), "best": best, "rows": rows}
 
 
@@ -94,7 +140,8 @@ def report(result: dict[str, Any]) -> str:
         shares = [_interval(row[name]) for name in MEASURES]
         against = [row.get(f"against {other}") for other in (DEMONSTRATIONS, PLAIN)]
         changes = [_points(one["greedy"]) if one else "" for one in against]
-        rows.append((row["arm"], row["demos"], *shares, *changes))
+        runs = len(row.get("seeds", [0]))
+        rows.append((row["arm"], row["demos"], runs, *shares, *changes))
     return table(COLUMNS, rows)
 
 
