@@ -9,10 +9,6 @@ export PYTHONPATH := $(CURDIR)
 export JUPYTER_PREFER_ENV_PATH := 1
 # Threads that wait give their core to the browsers, instead of spinning on it.
 export OMP_WAIT_POLICY := PASSIVE
-# glibc keeps the memory of large tensors instead of giving it back after each of them: to fault its
-# pages in again at every step costs more than many a step computes (python -m benchmarks.memory).
-export MALLOC_MMAP_THRESHOLD_ := 8589934592
-export MALLOC_TRIM_THRESHOLD_ := 17179869184
 
 # What you write behind a target becomes an option of its command:
 # $(call option,--task,TASK)  is "--task click-test" where TASK=click-test, and nothing without it;

@@ -12,6 +12,7 @@ import typer
 from helpers.browser import start_browser_server
 from helpers.command_line import run
 from helpers.episodes.episode import write_episodes
+from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.baselines import play_baseline
 from helpers.evaluation.evaluate import OWN_PROMPTS, Evaluation, play_policy
@@ -70,13 +71,17 @@ def write_evaluation(
 def main(
     context: typer.Context,
     task: Annotated[
-        str, typer.Option(help="tasks with commas; suite and unseen: the course's own lists")
-    ] = "suite",
+        str,
+        typer.Option(
+            help="tasks with commas; suite and unseen: the course's own lists; by default those "
+            "that the policy's folder names, else the suite"
+        ),
+    ] = "",
     taught: Annotated[
         str,
         typer.Option(
-            help="the tasks that the policy was trained on, where they are others; "
-            "own: each task with its own prompt"
+            help="the tasks that the policy was trained on, where they are others and its folder "
+            "does not say how it is asked; own: each task with its own prompt"
         ),
     ] = "",
     n: EpisodesOption = 200,
@@ -101,8 +106,9 @@ def main(
     if policy and agent:
         raise typer.BadParameter("--policy and --agent cannot be given together")
     profile = get_profile()
-    tasks = read_tasks(task)
-    prompts_of = OWN_PROMPTS if taught == OWN_PROMPTS else read_tasks(taught or task)
+    how = kept_how(policy) if policy else None
+    tasks = how.tasks if how and not task else read_tasks(task or "suite")
+    prompts_of = taught if taught in ("", OWN_PROMPTS) else read_tasks(taught)
     if output:
         take_folder(output)  # before the episodes: what cannot be written is said now
     begin = time.monotonic()

@@ -327,6 +327,11 @@ def _means(columns: dict[str, Context], tasks: Context) -> list[tuple | None]:
     return means
 
 
+def arms() -> Context:
+    """What reinforcement learning adds to demonstrations: a row for each arm that is recorded."""
+    return {"rows": [], **recorded_result("arms")}
+
+
 def doors() -> Context:
     """What each door into a task costs, and each way to show a page."""
     return {"recorded": recorded_result("doors")}
@@ -361,6 +366,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         rollouts,
         updates,
         prompts,
+        arms,
         doors,
         results,
         baselines,

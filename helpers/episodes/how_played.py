@@ -1,17 +1,24 @@
 """How episodes are played: by default, in a training run, and when a policy is tested.
 
 Each function makes a `RolloutConfig`. One config may serve several tasks: all of them then read one
-prompt, the union of what each needs, and keep their own number of turns.
+prompt, the union of what each needs, and keep their own number of turns. A policy that was trained
+in another way than the default keeps it in a file of its folder (`keep_how`), so that whoever plays
+with it asks it as it was taught.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from helpers.episodes.config import RolloutConfig
 from helpers.episodes.tasks import task_names, task_spec
 from helpers.policy.prompts import PromptConfig
+from helpers.settings.files import RunFileError, read_object, write_whole
 from helpers.settings.profiles import Profile
+
+HOW = "how_played.json"  # in the folder of a policy
 
 
 def rollout_config(
@@ -82,3 +89,40 @@ def _turns_of_each(tasks: Sequence[str]) -> dict[str, int]:
     """Each task's number of turns, where there are several: one alone has ``max_turns``."""
     turns = {name: task_spec(name).max_turns for name in tasks}
     return turns if len(turns) > 1 else {}
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What a policy was taught, and how: it is asked in the same way."""
+
+    tasks: tuple[str, ...]
+    config: RolloutConfig
+
+
+def keep_how(policy: Path, taught: Taught) -> None:
+    """Write into the folder of a policy how it was taught."""
+    config = asdict(taught.config)
+    write_whole(
+        policy / HOW, json.dumps({"tasks": taught.tasks, "config": config}, indent=1) + "\n"
+    )
+
+
+def kept_how(policy: str) -> Taught | None:
+    """How a policy by name was taught; None where it does not say, or is no folder.
+
+    Raises `RunFileError` where the file is not one that `keep_how` wrote.
+    """
+    path = Path(policy) / HOW
+    if not path.exists():
+        return None
+    kept = read_object(path) or {}
+    try:
+        prompt = dict(kept["config"]["prompt"])
+        for name in ("actions", "examples"):
+            prompt[name] = tuple(prompt[name])
+        config = RolloutConfig(**{**kept["config"], "prompt": PromptConfig(**prompt)})
+        return Taught(tuple(kept["tasks"]), config)
+    except (KeyError, TypeError):
+        raise RunFileError(
+            f"{path} is damaged: delete it, and the policy is asked as its tasks are by default."
+        ) from None

@@ -23,6 +23,7 @@ from helpers.episodes.players import (
     open_stream,
 )
 from helpers.episodes.running import RunningEpisode
+from helpers.policy.lora import merged
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -137,13 +138,14 @@ def play_episodes(
     episodes that are running. Every token that the policy reads or writes is in the episodes'
     ledgers; torch's random numbers fix what is sampled, see `StreamPlayer`.
     """
-    stream = open_stream(generator, config)
-    if stream is None:
-        return play(specs, clients, PolicyPlayer(generator, tokenizer), config, progress)
-    try:
-        return play(specs, clients, StreamPlayer(stream, tokenizer), config, progress)
-    finally:  # also where the rollout is interrupted: nothing is left behind in an engine
-        stream.close()
+    with merged(getattr(generator, "model", None)):
+        stream = open_stream(generator, config)
+        if stream is None:
+            return play(specs, clients, PolicyPlayer(generator, tokenizer), config, progress)
+        try:
+            return play(specs, clients, StreamPlayer(stream, tokenizer), config, progress)
+        finally:  # also where the rollout is interrupted: nothing is left behind in an engine
+            stream.close()
 
 
 def play_agent(

@@ -7,14 +7,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.how_played import evaluation_config
+from helpers.episodes.how_played import evaluation_config, kept_how
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
 from helpers.evaluation.statistics import macro_mean, paired_change, wilson_interval
@@ -208,9 +208,11 @@ def play_policy(
     """Play ``n`` test pages of each task with a policy by name.
 
     ``taught``: the tasks that it was trained on, whose common prompt it reads; `OWN_PROMPTS`: each
-    task with a prompt of its own.
+    task with a prompt of its own; nothing: as its folder says (`keep_how`), else by ``tasks``.
     """
     tokenizer, generator = standalone_generator(name, profile)
+    how = None if taught else kept_how(name)
+    taught = taught or tasks
     if taught == OWN_PROMPTS:
         rounds = [(task, (task,), (task,)) for task in task_names(tasks)]
     else:
@@ -218,6 +220,8 @@ def play_policy(
     episodes: list[Episode] = []
     for label, part, prompt in rounds:
         config = evaluation_config(part, prompt, profile, temperature)
+        if how is not None:
+            config = replace(how.config, temperature=temperature)
         with Progress(n * len(part), f"{label}: episodes") as bar:
             played = evaluate(
                 name,

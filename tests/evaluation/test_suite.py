@@ -8,8 +8,8 @@ import pytest
 
 from helpers.browser import list_tasks
 from helpers.command_line import run
-from helpers.episodes.config import EpisodeSpec
-from helpers.episodes.how_played import rollout_config
+from helpers.episodes.config import EpisodeSpec, RolloutConfig
+from helpers.episodes.how_played import HOW, Taught, keep_how, kept_how, rollout_config
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
@@ -17,6 +17,8 @@ from helpers.episodes.tasks import TASKS, TEST_SEEDS, TRAIN_SEEDS, UNSEEN, read_
 from helpers.evaluation.evaluate import OWN_PROMPTS, play_policy
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.warm_up import demonstrate, fit, to_example
+from helpers.policy.prompts import PromptConfig
+from helpers.settings.files import RunFileError
 from helpers.settings.profiles import ProfileError, get_profile
 from scripts.evaluate import main as evaluate_command
 
@@ -135,6 +137,43 @@ def test_a_policy_reads_the_common_prompt_or_each_tasks_own(
     ]
     assert [e.task for e in played.episodes] == list(tasks)
     assert ["fill(bid" in prompt for prompt in prompts] == reads_of_fill
+
+
+def test_a_policy_whose_folder_says_how_it_was_taught_is_asked_so(
+    tmp_path, policy, generator, browsers, monkeypatch
+):
+    monkeypatch.setattr(
+        "helpers.evaluation.evaluate.standalone_generator", lambda *_: (policy.tokenizer, generator)
+    )
+    how = RolloutConfig(
+        max_turns=3,
+        max_tokens=9,
+        turns={"click-test": 2},
+        prompt=PromptConfig(("click", "hover"), examples=("button", "field"), free_text=False),
+    )
+    keep_how(tmp_path, Taught(("click-test", "focus-text"), how))
+    assert kept_how(str(tmp_path)) == Taught(("click-test", "focus-text"), how)
+    profile = get_profile(scale="smoke")
+    played = play_policy(str(tmp_path), ("click-test",), 1, browsers, profile, 0.0, "")
+    ledger = played.episodes[0].ledger
+    prompt = policy.tokenizer.decode(ledger.ids[: ledger.prompt_length])
+    assert "hover(bid" in prompt
+    assert 'Enter "sun"' in prompt  # of the example "field"
+    assert len(played.episodes[0].turns) <= 2
+
+
+def test_how_a_policy_was_taught_may_be_damaged_or_not_be_there(tmp_path):
+    assert kept_how(str(tmp_path)) is None
+    assert kept_how("smollm2-135m") is None
+    for text in (
+        "{",
+        "{}",
+        '{"tasks": [], "config": {"prompt": {}}}',
+        '{"tasks": [], "config": 1}',
+    ):
+        (tmp_path / HOW).write_text(text)
+        with pytest.raises(RunFileError, match=r"how_played.json is damaged: delete it"):
+            kept_how(str(tmp_path))
 
 
 def test_an_evaluation_of_an_agent_is_recorded(tmp_path, capsys):

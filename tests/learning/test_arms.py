@@ -163,7 +163,7 @@ def test_pages_are_played_once_greedily_and_often_at_temperature_one():
 # All of it
 
 TINY = [
-    *("demos=2", "other_demos=", "warm_up_epochs=15", "warm_up_rate=0.01", "warm_up_dtype=float32"),
+    *("demos=2", "other_demos=", "warm_up_epochs=4", "warm_up_rate=0.01", "warm_up_dtype=float32"),
     *("low=0", "high=1", "fewest=2", "choice_pages=1", "choice_samples=2"),
     *("updates=2", "groups=2", "group_size=2", "demo_batch=2", "seeds=0", "pages=1", "samples=2"),
     *("sampled_pages=1", "rank=8"),

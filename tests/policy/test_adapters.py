@@ -8,10 +8,16 @@ from peft import get_peft_model
 from safetensors.torch import load_file
 from tiny_models import tiny_llama
 
+from helpers.episodes.config import EpisodeSpec, RolloutConfig
+from helpers.episodes.ledger import POLICY
+from helpers.episodes.play import play_episodes
+from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import load_policy
 from helpers.policy.lora import load_adapter, lora_of_rank, merged, name_base, small_adapter
 
 TOKENS = torch.arange(40)[None]
+Q_PROJ = "base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight"
+LORA_B = "lora_B.default"
 
 
 def logits_of(model):
@@ -74,17 +80,46 @@ def test_what_is_loaded_to_train_on_trains_the_adapter_alone(folder):
     assert adapted.model.peft_config["default"].r == 2
 
 
-def test_adapters_are_part_of_the_weights_while_a_block_runs(policy):
+def test_adapters_are_part_of_the_weights_while_a_block_runs_and_no_bit_is_lost(policy):
     model = with_random_adapters(tiny_llama(policy.tokenizer))
-    layer = model.base_model.model.model.layers[0].self_attn.q_proj
-    before, answers = layer.weight.clone(), logits_of(model)
+    answers, before = logits_of(model), {k: v.clone() for k, v in model.state_dict().items()}
+    trained = [name for name, weights in model.named_parameters() if weights.requires_grad]
+    below = model.base_model.model.model.layers[0].self_attn.q_proj
     with pytest.raises(KeyError), merged(model):
-        assert layer.merged
-        assert not torch.allclose(layer.weight, before)
+        assert not torch.equal(below.base_layer.weight, before[Q_PROJ])
         assert torch.allclose(logits_of(model), answers, atol=1e-4)
+        torch.nn.init.zeros_(below.lora_B["default"].weight)  # which is not asked any more
+        assert torch.allclose(logits_of(model), answers, atol=1e-4)
+        below.lora_B["default"].weight.data.copy_(before[Q_PROJ.replace("base_layer", LORA_B)])
         raise KeyError
-    assert not layer.merged
-    assert torch.allclose(layer.weight, before, atol=1e-6)
+    after = model.state_dict()
+    assert all(torch.equal(after[name], weights) for name, weights in before.items())
+    assert trained == [name for name, weights in model.named_parameters() if weights.requires_grad]
+    assert torch.equal(logits_of(model), answers)
+
+
+def test_a_rollout_is_sampled_from_merged_weights(policy, browsers):
+    """And what is sampled has the logprobs of the policy with its adapters, which are trained."""
+    model = with_random_adapters(load_policy().model)
+    generator = TransformersGenerator(model, policy.tokenizer)
+    below = model.base_model.model.model.layers[0].self_attn.q_proj.base_layer
+    weight, seen = below.weight.detach().clone(), []
+    hook = below.register_forward_pre_hook(lambda *_: seen.append(below.weight.detach().clone()))
+    pages = [EpisodeSpec("click-test", seed) for seed in (1, 2)]
+    episodes = play_episodes(pages, browsers, generator, policy.tokenizer, RolloutConfig())
+    hook.remove()
+    assert seen
+    assert not any(torch.equal(each, weight) for each in seen)
+    assert torch.equal(below.weight, weight)
+    for episode in episodes:
+        ids, begin = episode.ledger.ids, episode.ledger.prompt_length
+        with torch.inference_mode():
+            scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        for i in range(begin, begin + episode.ledger.completion_length):
+            if episode.ledger.owner[i] == POLICY:
+                assert scores[i - 1, ids[i]].item() == pytest.approx(
+                    episode.ledger.logprobs[i], abs=1e-3
+                )
 
 
 def test_a_model_without_adapters_stays_as_it_is(policy):

@@ -18,6 +18,7 @@ import torch
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode, read_episodes, write_episodes
+from helpers.episodes.how_played import Taught, keep_how
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, specs
 from helpers.learning.arms.choice import affordable, chosen_tasks
@@ -31,7 +32,7 @@ from helpers.learning.run import build_trainer
 from helpers.learning.warm_up import demonstrate, fit
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
-from helpers.policy.lora import load_adapter, merged, small_adapter
+from helpers.policy.lora import load_adapter, small_adapter
 from helpers.settings.files import new_folder, read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.run_folder import release_folder
@@ -92,8 +93,9 @@ class Experiment:
             return folder / "policy"
         begin = time.monotonic()
         policy = load_policy(self.plan.policy, "float32", self.profile.device)
-        episodes = self._demonstrate(demos, policy)
-        write_episodes(folder / DEMONSTRATED, episodes)
+        if not (folder / DEMONSTRATED).exists():
+            write_episodes(folder / DEMONSTRATED, self._demonstrate(demos, policy))
+        episodes = read_episodes(folder / DEMONSTRATED)
         playing = time.monotonic() - begin
         self.say(f"warm-up: {len(episodes)} demonstrations in {playing:.0f} s")
         plan = self.plan
@@ -107,6 +109,7 @@ class Experiment:
             dtype=plan.warm_up_dtype,
             rank=plan.rank,
         )
+        keep_how(folder / "policy", Taught(tuple(self.needs()), self.config()))
         tokens = sum(len(episode.ledger.ids) for episode in episodes)
         record = {"demonstrations": len(episodes), "tokens": tokens, **metrics, **run_facts()}
         self.say(f"warm-up: {tokens} tokens, {metrics['seconds']:.0f} s")
@@ -140,8 +143,7 @@ class Experiment:
         begin = time.monotonic()
         pages = _pages(tuple(needs), VALIDATION_SEEDS, plan.choice_pages)
         again = [page for page in pages for _ in range(plan.choice_samples)]
-        with merged(policy.model):
-            solved = outcomes_of(self.player(policy)(again, 1.0))
+        solved = outcomes_of(self.player(policy)(again, 1.0))
         success = {task: rate for task, (rate, _) in rates(solved).items()}
         tasks = chosen_tasks(success, needs, plan)
         seconds = time.monotonic() - begin
@@ -248,6 +250,7 @@ class Experiment:
         with new_folder(folder / "policy") as saved, saving(folder):
             trainer.save_model(str(saved))
             small_adapter(saved, policy.name)
+            keep_how(saved, Taught(self.tasks(), self.config()))
         return arm_numbers(read_metrics(folder), profile)
 
     def _test(self, policy: Policy) -> dict[str, Any]:
@@ -255,8 +258,7 @@ class Experiment:
         pages = _pages(self.tasks(), TEST_SEEDS, plan.pages)
         sampled = _pages(self.tasks(), TEST_SEEDS, plan.sampled_pages)
         begin = time.monotonic()
-        with merged(policy.model):
-            outcomes = measure_outcomes(pages, sampled, plan.samples, self.player(policy))
+        outcomes = measure_outcomes(pages, sampled, plan.samples, self.player(policy))
         return {**asdict(outcomes), "seconds_testing": round(time.monotonic() - begin, 1)}
 
     def _outcomes(self, name: str) -> Outcomes:

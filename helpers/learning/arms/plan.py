@@ -58,7 +58,7 @@ class Plan:
     # The arms
     updates: Count = 30
     groups: Count = 8
-    group_size: Annotated[int, Field(ge=2, le=1_000)] = 8
+    group_size: Annotated[int, Field(ge=2, le=1_000)] = 6
     learning_rate: Rate = 2e-4
     demo_batch: Count = 16
     """Demonstrations in an update of the arm that has nothing else."""
@@ -121,9 +121,9 @@ ARMS: dict[str, dict[str, Any]] = {
     PLAIN: {},
     "dynamic sampling": {"curriculum": "success"},
     "own solved": {"advantages": "solved"},
+    "shuffled": {"advantages": "shuffled"},
     "turn groups": {"advantages": "turns"},
     "self-imitation": {"self_imitation": 8},
-    "shuffled": {"advantages": "shuffled"},
 }
 """The arms and the fields of a profile in which each differs from GRPO.
 
