@@ -90,9 +90,10 @@ benchmark: setup  ## play a standard set, on from where it was stopped (SET=webg
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
 
-arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks OUT=runs/arms RECORD=1)
+arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks SEED=0 OUT=runs/arms FROM_RECORDING=1 RECORD=1)
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \
-		$(call option,--folder,OUT) $(call flag,--record,RECORD)
+		$(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--from-recording,FROM_RECORDING) \
+		$(call flag,--record,RECORD)
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
 	$(PY) tools/run_course.py --in-place $(call option,--only,NB)

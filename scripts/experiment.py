@@ -21,6 +21,7 @@ from typing import Annotated, Literal
 import typer
 
 from helpers.command_line import run
+from helpers.episodes.how_played import HOW
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.arms.plan import Plan, hold_to_plan, planned
@@ -34,9 +35,11 @@ from helpers.settings.run_folder import hold_folder, release_folder
 from scripts.options import PolicyOption
 
 KEPT = ("plan.json", "needs.json", "choice.json", "result.json")
+# An adapter alone: its tokenizer is that of the policy below it.
+ADAPTED = ("adapter_config.json", "adapter_model.safetensors", HOW)
 RECORDED = (
     "warm-*/*.json",
-    "warm-*/policy/*",
+    *(f"warm-*/policy/{name}" for name in ADAPTED),
     "runs/*/outcomes.json",
     "runs/*/metrics.csv",
 )

@@ -265,12 +265,14 @@ def _merge(folder: Path, target: Path) -> None:
     base: Any = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
     if base in POLICIES:
         base = policy_path(base)
+    # An adapter may come alone: what encodes its prompts is then that of the policy below it.
+    encoding = folder if (folder / "tokenizer_config.json").exists() else base
     if hasattr(AutoConfig.from_pretrained(base), "vision_config"):
         model = AutoModelForImageTextToText.from_pretrained(base, dtype="float32")
-        encoder = AutoProcessor.from_pretrained(folder)
+        encoder = AutoProcessor.from_pretrained(encoding)
     else:
         model = AutoModelForCausalLM.from_pretrained(base, dtype="float32")
-        encoder = AutoTokenizer.from_pretrained(folder)
+        encoder = AutoTokenizer.from_pretrained(encoding)
     adapted: Any = PeftModel.from_pretrained(model, folder)
     _save(adapted.merge_and_unload(), encoder, target)
 

@@ -69,9 +69,12 @@ def load_adapter(folder: Path, device: str = "cpu") -> Policy:
     """
     from peft import PeftConfig, PeftModel
 
-    base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path or ""
-    policy = load_policy(base, "float32", device)
-    policy.model = PeftModel.from_pretrained(policy.model, str(folder), is_trainable=True)
+    config = PeftConfig.from_pretrained(str(folder))
+    policy = load_policy(config.base_model_name_or_path or "", "float32", device)
+    config.base_model_name_or_path = policy.path  # where PEFT finds its configuration, on saving
+    policy.model = PeftModel.from_pretrained(
+        policy.model, str(folder), is_trainable=True, config=config
+    )
     return policy
 
 

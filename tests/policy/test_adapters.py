@@ -54,7 +54,11 @@ def test_a_small_adapter_has_half_the_size_and_answers_alike_on_any_machine(fold
     named = json.loads((path / "adapter_config.json").read_text())["base_model_name_or_path"]
     assert named == "smollm2-135m"
     untrained = logits_of(policy.model)
-    for loaded in (load_policy(str(path)).model, load_adapter(path).model):
+    for file in path.glob("*token*"):
+        file.unlink()
+    alone = load_policy(str(path))
+    assert alone.tokenizer.encode("Click on OK") == policy.tokenizer.encode("Click on OK")
+    for loaded in (alone.model, load_adapter(path).model):
         answers = logits_of(loaded)
         # bf16 has 8 bits: what the adapter adds is off by a few hundredths at most.
         assert (answers - expected).norm() < 0.05 * (untrained - expected).norm()

@@ -183,18 +183,29 @@ class Experiment:
         folder = self.run_folder(arm, demos, seed)
         name = str(folder.relative_to(self.folder) / "outcomes.json")
         if read_object(self.folder / name) is None:
+            record = self._train(arm, demos, seed)
+            # What is tested is what is kept.
+            policy = load_adapter(folder / "policy", self.profile.device)
+            self._write(name, {**self._test(policy), **record})
+            release_folder(folder)
+            self.say(f"{arm}, {demos} demonstrations, seed {seed}: done")
+        return self._outcomes(name)
+
+    def _train(self, arm: str, demos: int, seed: int) -> dict[str, Any]:
+        """Train an arm with a seed, unless that is done; returns what the run says of itself."""
+        folder = self.run_folder(arm, demos, seed)
+        record = read_object(folder / "trained.json")
+        if record is None:
             begin = time.monotonic()
             policy = load_adapter(self.warm_up(demos), self.profile.device)
             train = self._fine_tune if arm == DEMONSTRATIONS else self._reinforce
             record = train(policy, arm, demos, seed)
             record["seconds_training"] = round(time.monotonic() - begin, 1)
-            self._write(name, {**self._test(policy), **record})
+            self._write(str(folder.relative_to(self.folder) / "trained.json"), record)
             drop_checkpoints_after(folder, -1)
-            release_folder(folder)
             del policy
-            gc.collect()
-            self.say(f"{arm}, {demos} demonstrations, seed {seed}: done")
-        return self._outcomes(name)
+            gc.collect()  # the trainer and its optimiser, before the test
+        return record
 
     def is_done(self, arm: str, demos: int, seed: int) -> bool:
         """Whether a run has been trained and tested."""
@@ -217,7 +228,7 @@ class Experiment:
             epochs=1,
             learning_rate=plan.learning_rate,
             seed=seed,
-            dtype=self.profile.dtype,
+            dtype=plan.warm_up_dtype,
             updates=plan.updates,
             batch=plan.demo_batch,
         )

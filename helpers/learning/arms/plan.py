@@ -37,7 +37,7 @@ class Plan:
     warm_up_epochs: Annotated[float, Field(gt=0, le=1_000)] = 2
     warm_up_rate: Rate = 5e-4
     warm_up_dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """What the warm-up computes in; the arms compute in the profile's."""
+    """What demonstrations are learned in; episodes are learned in the profile's."""
     rank: Annotated[int, Field(ge=1, le=1_024)] = 16
     """Of the adapters, which the arms train on: 10 MB a policy, so that all of them are kept."""
     most_tokens: Annotated[int, Field(ge=1, le=1_400)] = 340
@@ -60,7 +60,7 @@ class Plan:
     groups: Count = 8
     group_size: Annotated[int, Field(ge=2, le=1_000)] = 6
     learning_rate: Rate = 2e-4
-    demo_batch: Count = 16
+    demo_batch: Count = 8
     """Demonstrations in an update of the arm that has nothing else."""
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1)] = (
         0,
