@@ -24,10 +24,10 @@ from helpers.command_line import run
 from helpers.episodes.how_played import HOW
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.learning.arms.plan import Plan, hold_to_plan, planned
+from helpers.learning.arms.plan import Plan, hold_to_plan, planned, run_folder
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import write_whole
+from helpers.settings.files import read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -117,17 +117,27 @@ def chosen_seeds(plan: Plan, wanted: list[int] | None) -> tuple[int, ...]:
 
 
 def keep_recording(folder: Path, recording: Path) -> None:
-    """Copy the table, the choice, the outcomes of runs, and the adapter of the warm-up.
+    """Copy the table, the choice, the outcomes of runs, and the adapters of warm-up and best arm.
 
-    The runs' own adapters stay where they are, and the demonstrations, which scripts play again.
+    The other runs' adapters stay where they are, and the demonstrations, which scripts play again.
     """
+    result = read_object(folder / "result.json") or {}
+    if result.get("best"):
+        demos, seed = result["plan"]["demos"], result["plan"]["seeds"][0]
+        trained = run_folder(folder, result["best"], demos, seed) / "policy"
+        for name in ADAPTED:
+            copy(trained / name, recording / "best" / name)
     found = [folder / name for name in KEPT]
     for pattern in RECORDED:
         found += sorted(folder.glob(pattern))
     for path in found:
-        target = recording / path.relative_to(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        copy(path, recording / path.relative_to(folder))
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy a file; folders that are missing are made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
 
 
 if __name__ == "__main__":

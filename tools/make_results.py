@@ -26,6 +26,7 @@ from helpers.episodes.advantages import group_advantages
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
 from helpers.evaluation.statistics import macro_mean
+from helpers.learning.arms.plan import ARMS
 from helpers.output import clock
 from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT
 from helpers.settings.predictions import predict
@@ -329,7 +330,10 @@ def _means(columns: dict[str, Context], tasks: Context) -> list[tuple | None]:
 
 def arms() -> Context:
     """What reinforcement learning adds to demonstrations: a row for each arm that is recorded."""
-    return {"rows": [], **recorded_result("arms")}
+    recorded = {"rows": [], **recorded_result("arms")}
+    seeds = sorted({seed for row in recorded["rows"] for seed in row.get("seeds", [])})
+    done = {row["arm"] for row in recorded["rows"]}
+    return {**recorded, "seeds": seeds, "missing": [arm for arm in ARMS if arm not in done]}
 
 
 def doors() -> Context:

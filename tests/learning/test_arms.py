@@ -192,8 +192,8 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
     monkeypatch.setenv("COURSE_CLIENTS", "8")
     from helpers.learning.arms.experiment import Experiment
 
-    test = Experiment._test
-    tested = []
+    test, reinforce = Experiment._test, Experiment._reinforce
+    tested, trained = [], []
 
     def stop_at_the_fourth(self, policy):
         tested.append(policy.path)
@@ -201,13 +201,20 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
             raise KeyboardInterrupt
         return test(self, policy)
 
+    def remember(self, policy, arm, demos, seed):
+        trained.append(arm)
+        return reinforce(self, policy, arm, demos, seed)
+
     monkeypatch.setattr(Experiment, "_test", stop_at_the_fourth)
+    monkeypatch.setattr(Experiment, "_reinforce", remember)
     assert experiment(folder, small) == 130  # as a shell says it of a command that was interrupted
     done = {path: path.read_bytes() for path in folder.glob("runs/*/outcomes.json")}
     assert len(done) == 2
     assert experiment(folder, small) == 0
     assert len(tested) == 4 + len(ARMS) - 2  # the warm-up and two arms are not tested again
     assert {path: path.read_bytes() for path in done} == done
+    # The arm whose test was stopped is not trained again.
+    assert trained == [arm for arm in ARMS if arm != "demonstrations"]
 
     result = json.loads((folder / "result.json").read_text())
     assert result["tasks"] == ["click-option", "click-test"]

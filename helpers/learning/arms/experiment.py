@@ -24,7 +24,7 @@ from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, specs
 from helpers.learning.arms.choice import affordable, chosen_tasks
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, Player, measure_outcomes, outcomes_of, rates
-from helpers.learning.arms.plan import DEMONSTRATIONS, Plan, arm_settings
+from helpers.learning.arms.plan import DEMONSTRATIONS, Plan, arm_settings, run_folder
 from helpers.learning.checkpoints import drop_checkpoints_after, saving
 from helpers.learning.recorder import read_metrics
 from helpers.learning.resuming import prepare_folder
@@ -213,7 +213,7 @@ class Experiment:
 
     def run_folder(self, arm: str, demos: int, seed: int) -> Path:
         """Where the run of an arm is kept."""
-        return self.folder / "runs" / f"{arm.replace(' ', '-')}-{demos}-seed{seed}"
+        return run_folder(self.folder, arm, demos, seed)
 
     def _fine_tune(self, policy: Policy, arm: str, demos: int, seed: int) -> dict[str, Any]:
         """More epochs of the demonstrations of the chosen tasks, those of the warm-up."""

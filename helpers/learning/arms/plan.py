@@ -160,3 +160,8 @@ def hold_to_plan(folder: Path, plan: Plan) -> None:
                 f"{folder} holds an experiment with {name}={begun.get(name)}, not {value}: give "
                 "the same options to go on with it, or choose another folder with --folder."
             )
+
+
+def run_folder(folder: Path, arm: str, demos: int, seed: int) -> Path:
+    """Where the run of an arm is kept in the folder of an experiment."""
+    return folder / "runs" / f"{arm.replace(' ', '-')}-{demos}-seed{seed}"
