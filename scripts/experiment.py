@@ -121,17 +121,31 @@ def keep_recording(folder: Path, recording: Path) -> None:
 
     The other runs' adapters stay where they are, and the demonstrations, which scripts play again.
     """
-    result = read_object(folder / "result.json") or {}
-    if result.get("best"):
-        demos, seed = result["plan"]["demos"], result["plan"]["seeds"][0]
-        trained = run_folder(folder, result["best"], demos, seed) / "policy"
+    best = best_policy(folder)
+    if best is not None:
         for name in ADAPTED:
-            copy(trained / name, recording / "best" / name)
+            copy(best / name, recording / "best" / name)
     found = [folder / name for name in KEPT]
     for pattern in RECORDED:
         found += sorted(folder.glob(pattern))
     for path in found:
         copy(path, recording / path.relative_to(folder))
+
+
+def best_policy(folder: Path) -> Path | None:
+    """The best arm's policy of the first training seed that has one here.
+
+    None where no arm is done, or its policies are on the machine that recorded it: then the
+    recording has one of them.
+    """
+    result = read_object(folder / "result.json") or {}
+    rows = [row for row in result.get("rows", []) if row["arm"] == result["best"]]
+    seeds = rows[0]["seeds"] if rows else []  # the first of them has the plan's demonstrations
+    for seed in seeds:
+        policy = run_folder(folder, result["best"], rows[0]["demos"], seed) / "policy"
+        if policy.exists():
+            return policy
+    return None
 
 
 def copy(path: Path, target: Path) -> None:

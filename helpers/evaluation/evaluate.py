@@ -219,8 +219,9 @@ def play_policy(
         rounds = [(name, task_names(tasks), task_names(taught))]
     episodes: list[Episode] = []
     for label, part, prompt in rounds:
-        config = evaluation_config(part, prompt, profile, temperature)
-        if how is not None:
+        if how is None:
+            config = evaluation_config(part, prompt, profile, temperature)
+        else:
             config = replace(how.config, temperature=temperature)
         with Progress(n * len(part), f"{label}: episodes") as bar:
             played = evaluate(

@@ -1,6 +1,7 @@
 """The experiment of the arms: its rule, its comparisons, and the whole of it at a tiny scale."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, meas
 from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned
 from helpers.learning.arms.table import arm_rows, best_arm
 from helpers.settings.errors import ProfileError
-from scripts.experiment import chosen_seeds, main
+from scripts.experiment import chosen_seeds, keep_recording, main
 
 PLAN = planned("smollm2-135m", ("click-test",), ["fewest=2", "most=4"])
 
@@ -228,6 +229,17 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
     for policy in (folder / "warm-2" / "policy", *folder.glob("runs/*/policy")):
         assert json.loads((policy / "adapter_config.json").read_text())["r"] == 8
     assert not list(folder.glob("runs/*/checkpoint-*"))
+
+    # What is recorded is enough to go on elsewhere, and to be recorded again from there.
+    recording, elsewhere = tmp_path / "recording", tmp_path / "elsewhere"
+    keep_recording(folder, recording)
+    best = (recording / "best" / "adapter_model.safetensors").read_bytes()
+    shutil.copytree(recording, elsewhere)
+    (elsewhere / "runs" / "demonstrations-2-seed0" / "outcomes.json").unlink()
+    assert experiment(elsewhere, small) == 0
+    assert len(tested) == 5 + len(ARMS) - 2  # the demonstrations alone are learned again
+    keep_recording(elsewhere, recording)
+    assert (recording / "best" / "adapter_model.safetensors").read_bytes() == best
 
 
 def test_a_seed_that_the_plan_has_not_is_one_sentence():

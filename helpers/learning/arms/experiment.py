@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 DEMONSTRATED = "demonstrations.jsonl"  # in the folder of a warm-up
+OUTCOMES = "outcomes.json"  # in the folder of a warm-up or of a run
 UPDATES_KEPT = 5  # between two checkpoints of an arm
 
 
@@ -72,7 +73,7 @@ class Experiment:
             tokenizer = load_policy(self.plan.policy, weights=False).tokenizer
             needs = measure_needs(self.plan.candidates, self.clients, tokenizer)
             known = {task: asdict(need) for task, need in needs.items()}
-            self._write("needs.json", known)
+            _write(self.folder / "needs.json", known)
         needs = {
             task: Needs(**{**need, "actions": tuple(need["actions"])})
             for task, need in known.items()
@@ -93,9 +94,7 @@ class Experiment:
             return folder / "policy"
         begin = time.monotonic()
         policy = load_policy(self.plan.policy, "float32", self.profile.device)
-        if not (folder / DEMONSTRATED).exists():
-            write_episodes(folder / DEMONSTRATED, self._demonstrate(demos, policy))
-        episodes = read_episodes(folder / DEMONSTRATED)
+        episodes = self._demonstrations(demos, policy)
         playing = time.monotonic() - begin
         self.say(f"warm-up: {len(episodes)} demonstrations in {playing:.0f} s")
         plan = self.plan
@@ -113,8 +112,16 @@ class Experiment:
         tokens = sum(len(episode.ledger.ids) for episode in episodes)
         record = {"demonstrations": len(episodes), "tokens": tokens, **metrics, **run_facts()}
         self.say(f"warm-up: {tokens} tokens, {metrics['seconds']:.0f} s")
-        self._write(f"warm-{demos}/warm_up.json", record)
+        _write(folder / "warm_up.json", record)
         return folder / "policy"
+
+    def _demonstrations(self, demos: int, policy: Policy) -> list[Episode]:
+        """The episodes of a warm-up; they are played where they are not there, as after a recording
+        was taken up, which has none."""
+        path = self.folder / f"warm-{demos}" / DEMONSTRATED
+        if not path.exists():
+            write_episodes(path, self._demonstrate(demos, policy))
+        return read_episodes(path)
 
     def _demonstrate(self, demos: int, policy: Policy) -> list[Episode]:
         """Episodes of the scripts: ``demos`` of the chosen tasks, the plan's number of others."""
@@ -134,7 +141,7 @@ class Experiment:
         known = read_object(self.folder / "choice.json")
         if known is None:
             known = self._choose()
-            self._write("choice.json", known)
+            _write(self.folder / "choice.json", known)
         return tuple(known["tasks"])
 
     def _choose(self) -> dict[str, Any]:
@@ -172,24 +179,23 @@ class Experiment:
 
     def before(self, demos: int) -> Outcomes:
         """How the warm-up does on the test pages."""
-        name = f"warm-{demos}/outcomes.json"
-        if read_object(self.folder / name) is None:
+        folder = self.folder / f"warm-{demos}"
+        if read_object(folder / OUTCOMES) is None:
             policy = load_adapter(self.warm_up(demos), self.profile.device)
-            self._write(name, self._test(policy))
-        return self._outcomes(name)
+            _write(folder / OUTCOMES, self._test(policy))
+        return _read_outcomes(folder)
 
     def run(self, arm: str, demos: int, seed: int) -> Outcomes:
         """Train an arm with a seed, and test it."""
         folder = self.run_folder(arm, demos, seed)
-        name = str(folder.relative_to(self.folder) / "outcomes.json")
-        if read_object(self.folder / name) is None:
+        if not self.is_done(arm, demos, seed):
             record = self._train(arm, demos, seed)
             # What is tested is what is kept.
             policy = load_adapter(folder / "policy", self.profile.device)
-            self._write(name, {**self._test(policy), **record})
+            _write(folder / OUTCOMES, {**self._test(policy), **record})
             release_folder(folder)
             self.say(f"{arm}, {demos} demonstrations, seed {seed}: done")
-        return self._outcomes(name)
+        return _read_outcomes(folder)
 
     def _train(self, arm: str, demos: int, seed: int) -> dict[str, Any]:
         """Train an arm with a seed, unless that is done; returns what the run says of itself."""
@@ -201,7 +207,8 @@ class Experiment:
             train = self._fine_tune if arm == DEMONSTRATIONS else self._reinforce
             record = train(policy, arm, demos, seed)
             record["seconds_training"] = round(time.monotonic() - begin, 1)
-            self._write(str(folder.relative_to(self.folder) / "trained.json"), record)
+            keep_how(folder / "policy", Taught(self.tasks(), self.config()))
+            _write(folder / "trained.json", record)
             drop_checkpoints_after(folder, -1)
             del policy
             gc.collect()  # the trainer and its optimiser, before the test
@@ -209,7 +216,7 @@ class Experiment:
 
     def is_done(self, arm: str, demos: int, seed: int) -> bool:
         """Whether a run has been trained and tested."""
-        return (self.run_folder(arm, demos, seed) / "outcomes.json").exists()
+        return read_object(self.run_folder(arm, demos, seed) / OUTCOMES) is not None
 
     def run_folder(self, arm: str, demos: int, seed: int) -> Path:
         """Where the run of an arm is kept."""
@@ -218,7 +225,7 @@ class Experiment:
     def _fine_tune(self, policy: Policy, arm: str, demos: int, seed: int) -> dict[str, Any]:
         """More epochs of the demonstrations of the chosen tasks, those of the warm-up."""
         plan = self.plan
-        shown = read_episodes(self.folder / f"warm-{demos}" / DEMONSTRATED)
+        shown = self._demonstrations(demos, policy)
         episodes = [episode for episode in shown if episode.task in self.tasks()]
         folder = self.run_folder(arm, demos, seed)
         metrics = fit(
@@ -261,7 +268,6 @@ class Experiment:
         with new_folder(folder / "policy") as saved, saving(folder):
             trainer.save_model(str(saved))
             small_adapter(saved, policy.name)
-            keep_how(saved, Taught(self.tasks(), self.config()))
         return arm_numbers(read_metrics(folder), profile)
 
     def _test(self, policy: Policy) -> dict[str, Any]:
@@ -271,13 +277,6 @@ class Experiment:
         begin = time.monotonic()
         outcomes = measure_outcomes(pages, sampled, plan.samples, self.player(policy))
         return {**asdict(outcomes), "seconds_testing": round(time.monotonic() - begin, 1)}
-
-    def _outcomes(self, name: str) -> Outcomes:
-        known = read_object(self.folder / name) or {}
-        return Outcomes(known["greedy"], known["sampled"])
-
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        write_whole(self.folder / name, json.dumps(content, indent=1) + "\n")
 
 
 def arm_numbers(rows: Sequence[dict[str, float]], profile: Profile) -> dict[str, Any]:
@@ -291,6 +290,15 @@ def arm_numbers(rows: Sequence[dict[str, float]], profile: Profile) -> dict[str,
         "silent": round(sum(silent) / len(silent), 3),
         "seconds_updates": round(sum(row["step_time"] for row in rows), 1),
     }
+
+
+def _read_outcomes(folder: Path) -> Outcomes:
+    known = read_object(folder / OUTCOMES) or {}
+    return Outcomes(known["greedy"], known["sampled"])
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def _pages(tasks: Sequence[str], seeds: range, n: int) -> list[EpisodeSpec]:
