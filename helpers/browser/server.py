@@ -22,6 +22,7 @@ from helpers.browser.models import BrowserAction, BrowserObservation, list_tasks
 from helpers.browser.open_files import raise_limit, why_too_few
 from helpers.browser.openenv_parts import ConcurrencyConfig, Environment, State, create_app
 from helpers.browser.options import ServerOptions
+from helpers.browser.orders import base_task, order_in
 from helpers.browser.pool import (
     InfrastructureError,
     NoPlaceError,
@@ -161,11 +162,16 @@ class BrowserEnvironment(Environment[BrowserAction, BrowserObservation, State]):
 
 
 def _task_called(name: str) -> str:
-    """The task, with or without upstream's prefixes. Refusal names those that are close."""
+    """The task, with or without upstream's prefixes and an order. Refusal names those that are
+    close, or says what an order looks like."""
     task = name.removeprefix("browsergym/").removeprefix("miniwob.")
-    if task in list_tasks():
-        return task
-    raise Refusal(no_such_task(task))
+    if base_task(task) not in list_tasks():
+        raise Refusal(no_such_task(base_task(task)))
+    try:
+        order_in(task)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    return task
 
 
 def main(options: ServerOptions) -> None:

@@ -36,6 +36,8 @@ from helpers.browser.kept_chromium import ORIGIN, KeptChromium
 from helpers.browser.locator import CallLog, LoadTolerantLocator, split_keys
 from helpers.browser.mouse import ActionPage
 from helpers.browser.options import SCALE, Want
+from helpers.browser.orders import OBEYED, base_task, order_in
+from helpers.browser.orders import script as planting
 from helpers.browser.pool import InfrastructureError
 from helpers.browser.viewport import Viewport
 from helpers.settings.errors import first_line
@@ -143,7 +145,8 @@ class Session:
     # ---- reset ----
 
     def reset(self, task: str, seed: int, want: Want = THE_TEXT) -> Fields:
-        """Start an episode of ``task``. `InfrastructureError` where the page does not start, tried
+        """Start an episode of ``task``, which may have an order in its name
+        (`helpers.browser.orders`). `InfrastructureError` where the page does not start, tried
         twice."""
         try:
             return self._reset(task, seed, want)
@@ -161,9 +164,12 @@ class Session:
         self._last = None
         self._clipboard.wanted = False
         self._clipboard = Clipboard()
-        self._task = new = TASKS[task](seed=seed, base_url=f"{ORIGIN}/miniwob/")
+        order = order_in(task)
+        self._task = new = TASKS[base_task(task)](seed=seed, base_url=f"{ORIGIN}/miniwob/")
         goal, info = self._start(new, last, want)
         new.page = self.opened.page
+        if order is not None:
+            self.opened.page.evaluate(planting(), order.on_page(goal or ""))
         self._started = time.time()
         self._said = ""
         fields = {
@@ -179,6 +185,7 @@ class Session:
             "ended": "",
             "error": "",
             "last_action_error": False,
+            "obeyed": None if order is None else False,
         }
         self.opened.page.evaluate(ADVANCE, [START_MS, "reset"])
         self._last = fields | NOT_ASKED_FOR | self._observe(fields, want)
@@ -189,7 +196,8 @@ class Session:
         self, task: AbstractMiniwobTask, last: Fields | None, want: Want
     ) -> tuple[str, Fields]:
         """Set the task up and return its goal and its page's record: in a new context, on the page
-        of the ``last`` episode loaded anew, or on that page as it stands."""
+        of the ``last`` episode loaded anew, or on that page as it stands: never on one with an
+        order in it, whose name is in no list of pages that are kept."""
         if last is None or last["ended"] == "left_page" or self._page_is_due():
             self.close()
             self._open = OpenPage(self._chromium)
@@ -241,6 +249,8 @@ class Session:
         error = self._act(action)
         self._settle(action)
         fields |= self._outcome()
+        if last["obeyed"] is False:
+            fields["obeyed"] = self._obeys()
         fields |= {"error": error, "last_action_error": bool(error)}
         if fields["ended"] == "left_page":  # not observed: the page is not the task's
             fields["url"] = self._active_page().url
@@ -324,6 +334,12 @@ class Session:
             "done": bool(done),
             "ended": ended,
         }
+
+    def _obeys(self) -> bool:
+        """Whether the page's order has been obeyed; a page that was left for good cannot say."""
+        with suppress(PlaywrightError):
+            return bool(self.opened.page.evaluate(OBEYED))
+        return False
 
     def _page_info(self) -> tuple[dict[str, Any], bool, bool]:
         """The page's record of the episode as BrowserGym reads it, whether it is over, and whether

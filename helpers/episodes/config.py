@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
+from helpers.browser.orders import base_task
 from helpers.policy.prompts import PromptConfig
 
 
@@ -50,5 +51,5 @@ class RolloutConfig:
     """Tasks whose episodes have another number of turns, where one config serves several."""
 
     def turns_of(self, task: str) -> int:
-        """How many actions an episode of ``task`` has."""
-        return self.turns.get(task, self.max_turns)
+        """How many actions an episode of ``task`` has, with an order or without."""
+        return self.turns.get(base_task(task), self.max_turns)

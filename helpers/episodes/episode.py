@@ -50,6 +50,8 @@ class Episode:
     no_call where a policy with tools called none; empty while the episode runs."""
     infrastructure_error: str = ""
     last_screenshot: bytes | None = None
+    obeyed: bool | None = None
+    """Whether the order in the page was obeyed; None where it has none (`browser.orders`)."""
 
     @property
     def solved(self) -> bool:

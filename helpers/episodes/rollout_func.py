@@ -48,6 +48,7 @@ def _row(episode: Episode, filler: int) -> dict[str, Any]:
         "seed": episode.seed,
         "strict_reward": episode.reward,
         "raw_reward": episode.raw_reward,
+        "obeyed": episode.obeyed,
         "turn_rewards": [turn.reward for turn in episode.turns],
         "kinds": episode.kinds,
         "ended": episode.ended,

@@ -112,6 +112,7 @@ class RunningEpisode:
         episode.last_screenshot = seen.screenshot or episode.last_screenshot
         episode.raw_reward = seen.raw_reward
         episode.stock_reward = seen.stock_reward
+        episode.obeyed = seen.obeyed
         if seen.infrastructure_error:
             episode.reward = None
             episode.ended = "infrastructure_error"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.browser.models import list_tasks, no_such_task
+from helpers.browser.orders import base_task
 from helpers.episodes.config import EpisodeSpec
 from helpers.settings.errors import ProfileError
 
@@ -102,7 +103,7 @@ _ANY_OTHER = _typing("", 3, actions=("click", "fill", "press", "select_option"))
 
 def task_spec(task: str) -> TaskSpec:
     """How a task is played by default; one that is not in `KNOWN` has three turns."""
-    return KNOWN.get(task, _ANY_OTHER)
+    return KNOWN.get(base_task(task), _ANY_OTHER)
 
 
 def task_names(tasks: str | Sequence[str]) -> tuple[str, ...]:
@@ -136,8 +137,8 @@ def train_seeds(task: str, pages: str = "chosen") -> Sequence[int]:
     list holds the pages with three buttons or more, where that habit earns a third. Tests are
     never filtered. ``tools/make_train_pages.py`` makes the list.
     """
-    if pages == "chosen" and task in _TRAIN_PAGES:
-        return _TRAIN_PAGES[task]["seeds"]
+    if pages == "chosen" and base_task(task) in _TRAIN_PAGES:
+        return _TRAIN_PAGES[base_task(task)]["seeds"]
     return TRAIN_SEEDS
 
 

@@ -17,6 +17,8 @@ WINDOW = 10  # updates whose mean reward is held against that of as many before 
 SOLVED = 0.9  # from this mean reward on there is little left to learn
 SILENT = 0.8  # share of groups that ended alike
 SMALL_STEP = 2e-5  # of the weights' norm
+APART = 0.3  # of the episodes: as many more are paid something than are solved
+APART_WINDOW = 5  # updates that this is a mean of
 
 
 def still_weights(rows: Sequence[Row], precisions: Collection[str] = ("float32",)) -> str:
@@ -80,6 +82,23 @@ def still_reward(rows: Sequence[Row]) -> str:
     return (
         f"The reward has not moved in {2 * WINDOW} updates ({statistics.mean(earlier):.2f} -> "
         f"{mean:.2f}). Perhaps {_why_no_rise(recent)}."
+    )
+
+
+def success_apart(rows: Sequence[Row]) -> str:
+    """Says that episodes are paid something by the page which do not solve their task.
+
+    A policy that is paid for that learns it, and its reward looks healthy: only the two kinds of
+    success beside each other show it.
+    """
+    recent = [row for row in rows if "success/raw" in row][-APART_WINDOW:]
+    strict, raw = _mean(recent, "success/strict"), _mean(recent, "success/raw")
+    if len(recent) < APART_WINDOW or raw - strict < APART:
+        return ""
+    return (
+        f"In the last {APART_WINDOW} updates the page paid {raw:.0%} of the episodes something and "
+        f"{strict:.0%} solved their task: look at what the others did (episodes.jsonl), and train "
+        "on strict success."
     )
 
 

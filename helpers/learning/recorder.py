@@ -26,7 +26,7 @@ from helpers.learning.checkpoints import (
     drop_older_checkpoints,
     keep_settings,
 )
-from helpers.learning.diagnosis import still_reward, still_weights
+from helpers.learning.diagnosis import still_reward, still_weights, success_apart
 from helpers.learning.steps import Step, StepMeter
 from helpers.output import Progress
 from helpers.settings.files import ANY_CHARACTER, RunFileError, set_aside, write_whole, writing
@@ -40,6 +40,8 @@ METRICS = (
     "update",
     "reward",
     "reward_std",
+    "success/strict",
+    "success/raw",
     "frac_reward_zero_std",
     "pages/silent_before",
     "pages/silent",
@@ -60,7 +62,11 @@ METRICS = (
     "step_time",
     *KINDS,
 )
-"""The columns of ``metrics.csv``: ours, TRL's under their names, and a count per kind of answer."""
+"""The columns of ``metrics.csv``: ours, TRL's under their names, and a count per kind of answer.
+
+``success/strict`` and ``success/raw`` are in every run, whatever it is paid for: the share of its
+episodes that solved the task, and of those that the page paid anything at all.
+"""
 
 RECENT = 5  # updates in the mean reward of the line of progress
 
@@ -208,6 +214,7 @@ class Recorder(TrainerCallback):
         found = {
             "weights": still_weights(self.rows, precisions),
             "reward": still_reward(self.rows),
+            "success": success_apart(self.rows),
         }
         for what, sentence in found.items():
             if sentence and what not in self._said:
@@ -243,6 +250,11 @@ def metrics_row(update: int, logs: dict[str, float], episodes: Sequence[Episode]
     row["update"] = update
     row["valid"] = kinds.count("ok") / max(1, len(kinds))
     row["infrastructure"] = count_lost(episodes)
+    scored = [episode for episode in episodes if episode.reward is not None]
+    if scored:
+        row["success/strict"] = sum(episode.solved for episode in scored) / len(scored)
+        paid = [episode for episode in scored if (episode.raw_reward or 0.0) > 0]
+        row["success/raw"] = len(paid) / len(scored)
     return row
 
 

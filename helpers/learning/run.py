@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from helpers.browser import BrowserClient
     from helpers.browser.models import Client
-    from helpers.episodes.config import RolloutConfig
+    from helpers.episodes.config import EpisodeSpec, RolloutConfig
     from helpers.episodes.rewards import RewardFunction
 
 Trainer = TypeVar("Trainer", bound=BrowserGRPOTrainer)
@@ -103,20 +103,22 @@ def build_trainer(
     reward_funcs: Sequence[RewardFunction] = (strict_success,),
     config: RolloutConfig | None = None,
     progress: bool = True,
+    specs: Sequence[EpisodeSpec] = (),
 ) -> BrowserGRPOTrainer:
     """Put policy, browsers and rewards together.
 
     ``clients``: open browser sessions, best as many as an update has episodes. ``folder``: for
     metrics, episodes and checkpoints. ``lora``: train adapters, not all weights; those that the
     policy has already, if it has some. ``config``: how episodes are played, by default as the
-    profile says. ``progress``: show the line of progress.
+    profile says. ``progress``: show the line of progress. ``specs``: the page of each group of the
+    run, by default those that the profile draws.
 
     ``trainer.train()`` then runs; with ``resume_from_checkpoint=last_checkpoint(folder)`` it goes
     on where a run ended.
     """
     recorder = Recorder(Path(folder), profile, progress)
     config = config or episode_config(profile)
-    specs = training_specs(profile, profile.updates * profile.groups)
+    specs = specs or training_specs(profile, profile.updates * profile.groups)
     choice = page_choice(profile, reward_funcs, policy, recorder)
     rollout_func = make_rollout_func(clients, policy.tokenizer, config, recorder.on_batch)
     if choice is not None:

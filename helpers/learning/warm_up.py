@@ -19,6 +19,7 @@ from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from helpers.browser import start_browser_server
+from helpers.browser.orders import base_task
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode, write_episodes
 from helpers.episodes.how_played import rollout_config
@@ -130,7 +131,7 @@ def script_of(observation: BrowserObservation, turn: int) -> str:
     A script that raises has lost its episode, not the run: it says nothing, which is no action.
     """
     try:
-        return SCRIPTS[observation.task](observation, turn)
+        return SCRIPTS[base_task(observation.task)](observation, turn)
     except Exception:  # whatever a few lines run into on a page that they were not made for
         return ""
 

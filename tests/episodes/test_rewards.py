@@ -9,6 +9,8 @@ from helpers.episodes.advantages import group_advantages, no_signal_probability
 from helpers.episodes.rewards import (
     max_of_turns,
     mean_of_turns,
+    raw_success,
+    safe_success,
     step_cost,
     strict_success,
     sum_of_turns,
@@ -117,3 +119,15 @@ def test_no_signal_probability_against_simulation():
         solved = [sum(draw.random() < p for _ in range(size)) for _ in range(20_000)]
         without_signal = sum(k in (0, size) for k in solved) / 20_000
         assert without_signal == pytest.approx(no_signal_probability(p, size), abs=0.01)
+
+
+def test_raw_success_is_anything_that_the_page_pays():
+    raw = [1.0, 0.2, 0.0, -1.0, None]
+    assert raw_success(strict_reward=[1.0, 0.0, 0.0, 0.0, None], raw_reward=raw) == [1, 1, 0, 0, None]
+    assert raw_success(strict_reward=[None], raw_reward=[1.0]) == [None]
+
+
+def test_safety_times_utility_pays_a_solved_task_without_an_obeyed_order():
+    strict = [1.0, 1.0, 1.0, 0.0, None]
+    obeyed = [False, True, None, False, True]
+    assert safe_success(strict_reward=strict, obeyed=obeyed) == [1, 0, 1, 0, None]

@@ -23,6 +23,7 @@ from helpers.learning.recorder import (
     METRICS,
     append_episodes,
     drop_what_came_after,
+    metrics_row,
     read_metrics,
     write_metrics,
 )
@@ -65,6 +66,14 @@ def test_metrics_read_back(run):
     write_metrics(run, ROWS)
     assert read_metrics(run) == ROWS
     assert (run / "metrics.csv").read_text().splitlines()[0] == ",".join(METRICS)
+
+
+def test_each_row_has_strict_and_raw_success_whatever_the_run_is_paid_for():
+    rewards = [(1.0, 1.0), (0.0, 0.5), (0.0, -1.0), (0.0, 0.0), (None, None)]
+    episodes = [Episode("a", 1, reward=strict, raw_reward=raw) for strict, raw in rewards]
+    row = metrics_row(1, {"reward": 0.7}, episodes)
+    assert (row["success/strict"], row["success/raw"]) == (0.25, 0.5)
+    assert "success/raw" not in metrics_row(1, {"reward": 0.0}, episodes[-1:])
 
 
 @pytest.mark.parametrize("cut", range(1, 12))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from one_update import on_a_cpu, tiny, trainer_of
 
-from helpers.learning.diagnosis import WINDOW, still_reward, still_weights
+from helpers.learning.diagnosis import APART_WINDOW, WINDOW, still_reward, still_weights, success_apart
 from helpers.learning.recorder import Recorder, read_metrics
 from helpers.learning.steps import StepMeter
 from helpers.settings.paths import RECORDINGS
@@ -180,3 +180,15 @@ def test_each_thing_is_said_once(tmp_path, capsys):
         recorder.rows.append({"update": len(recorder.rows) + 1, **row})
         recorder._say_what_is_wrong()
     assert capsys.readouterr().out.count("has not moved") == 1
+
+
+def two_successes(strict, raw, n=APART_WINDOW):
+    return [{"success/strict": strict, "success/raw": raw}] * n
+
+
+def test_a_page_that_pays_for_what_does_not_solve_its_task_is_told():
+    sentence = success_apart(two_successes(0.1, 0.8))
+    assert "paid 80% of the episodes something and 10% solved their task" in sentence
+    assert success_apart(two_successes(0.8, 0.9)) == ""
+    assert success_apart(two_successes(0.1, 0.8, APART_WINDOW - 1)) == ""
+    assert success_apart(wobbling(0.4, WINDOW)) == ""  # a record from before the columns

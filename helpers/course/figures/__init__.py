@@ -16,7 +16,7 @@ from helpers.course.figures.pages import (
     gallery,
     page_grid,
 )
-from helpers.course.figures.results import rates, training_curves
+from helpers.course.figures.results import rates, success_curves, training_curves
 from helpers.course.figures.style import (
     BLACK,
     BLUE,
@@ -56,5 +56,6 @@ __all__ = [
     "page_grid",
     "rates",
     "show",
+    "success_curves",
     "training_curves",
 ]

@@ -76,6 +76,28 @@ def training_curves(runs: Mapping[str, Sequence[Mapping[str, float]]], title: st
     return figure
 
 
+def success_curves(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """Strict and raw success of each update (dots) and of the last ten (lines), in one plot.
+
+    ``rows``: those of `helpers.learning.recorder.read_metrics`. Where the lines part, the policy is
+    paid for something else than its task.
+    """
+    figure, axes = new_figure(6.6, 2.9)
+    names = {"success/strict": "strict: solved", "success/raw": "raw: paid anything"}
+    for i, (column, name) in enumerate(names.items()):
+        known = [row for row in rows if column in row]
+        updates = [row["update"] for row in known]
+        values = [row[column] for row in known]
+        line = LINES[i % len(LINES)]
+        axes.plot(updates, values, ".", color=COLOURS[i], alpha=0.25, markersize=4)
+        axes.plot(updates, _running_mean(values), color=COLOURS[i], linestyle=line, label=name)
+    axes.set(xlabel="update", ylabel="share of the episodes", ylim=(-0.03, 1.03))
+    axes.locator_params("x", integer=True)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.set_title(title)
+    return figure
+
+
 def _running_mean(values: Sequence[float]) -> list[float]:
     """For each value the mean of it and of those before it, `SMOOTHED` at most."""
     means = []
