@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from helpers.browser import BrowserClient, BrowserObservation, Element, list_tasks
 from helpers.browser.actions import format_action, parse_action
+from helpers.browser.options import PICTURE
 from helpers.evaluation.scripted import SCRIPTS
 
 SEEDS = range(1_000, 1_000_000)  # not those of the record
@@ -18,6 +19,7 @@ KEYS = (
 )
 SCROLLS = ((0, 100), (0, -100), (0, 300), (50, 0))
 WRONG = 0.15  # of a script's actions are drawn instead
+ON_PLACES = 0.75  # of the actions of an episode that is drawn with places
 
 
 class Drawn(NamedTuple):
@@ -29,11 +31,12 @@ class Drawn(NamedTuple):
     most: int  # actions
     others: list[tuple[str, int]]  # tasks and seeds that are played on the session before
     draw: random.Random  # for its actions
+    places: bool = False  # whether most of its actions name a place, not an element
 
 
-def draw_episode(number: int, seed: int) -> Drawn:
-    """Number ``number`` of the draw ``seed``."""
-    draw = random.Random(f"{seed} {number}")
+def draw_episode(number: int, seed: int, places: bool = False) -> Drawn:
+    """Number ``number`` of the draw ``seed``; one with ``places`` is another draw."""
+    draw = random.Random(f"{seed} {number}{' places' if places else ''}")
     tasks = list_tasks()
     task = draw.choice(tasks)
     before = [
@@ -41,7 +44,8 @@ def draw_episode(number: int, seed: int) -> Drawn:
         for _ in range(draw.randint(1, MOST_OTHERS))
     ]
     scripted = task in SCRIPTS and draw.random() < 0.5
-    return Drawn(task, draw.choice(SEEDS), scripted, draw.randint(1, MOST_ACTIONS), before, draw)
+    most = draw.randint(1, MOST_ACTIONS)
+    return Drawn(task, draw.choice(SEEDS), scripted and not places, most, before, draw, places)
 
 
 def play_drawn(client: BrowserClient, drawn: Drawn) -> tuple[list[BrowserObservation], list[str]]:
@@ -73,6 +77,8 @@ def next_action(drawn: Drawn, seen: BrowserObservation, turn: int) -> str:
         action = SCRIPTS[drawn.task](seen, turn)
         if parse_action(action).ok:  # stock would name another error
             return action
+    if drawn.places and drawn.draw.random() < ON_PLACES:
+        return draw_on_place(seen, drawn.draw)
     return draw_action(seen, drawn.draw)
 
 
@@ -83,6 +89,11 @@ def draw_action(seen: BrowserObservation, draw: random.Random) -> str:
     kinds = [*KINDS, *([_fill] * 4 if _fields(seen) else [])]
     kinds += [_select] * 3 if _lists(seen) else []
     return draw.choice(kinds)(seen, draw)
+
+
+def draw_on_place(seen: BrowserObservation, draw: random.Random) -> str:
+    """Any action that names a place of the picture, or goes to whatever has the focus."""
+    return draw.choice(PLACE_KINDS)(seen, draw)
 
 
 # ---- one kind each ----
@@ -158,4 +169,46 @@ KINDS: tuple[Kind, ...] = (
     *[_wrong_click] * 2,
     *[_press] * 2,
     *[_hover, _dblclick, _drag, _scroll, _wait, _focus],
+)
+
+
+# ---- those on places ----
+
+
+def _place(seen: BrowserObservation, draw: random.Random) -> tuple[float, float]:
+    """Mostly somewhere in an element that listens to clicks, else anywhere in the picture."""
+    width, height = PICTURE
+    boxes = [e.box for e in seen.elements if e.box and (e.clickable or e.role == "button")]
+    if boxes and draw.random() < 0.8:
+        left, top, wide, high = draw.choice(boxes)
+        x, y = left + draw.random() * wide, top + draw.random() * high
+        if 0 <= x <= width and 0 <= y <= height:
+            return round(x, 1), round(y, 1)
+    return draw.randint(0, width), draw.randint(0, height)
+
+
+def _click_place(seen: BrowserObservation, draw: random.Random) -> str:
+    return format_action("mouse_click", *_place(seen, draw))
+
+
+def _other_on_place(seen: BrowserObservation, draw: random.Random) -> str:
+    return format_action(draw.choice(["mouse_move", "mouse_dblclick"]), *_place(seen, draw))
+
+
+def _drag_places(seen: BrowserObservation, draw: random.Random) -> str:
+    return format_action("mouse_drag_and_drop", *_place(seen, draw), *_place(seen, draw))
+
+
+def _press_key(seen: BrowserObservation, draw: random.Random) -> str:
+    return format_action("keyboard_press", draw.choice(KEYS))
+
+
+def _type(seen: BrowserObservation, draw: random.Random) -> str:
+    return format_action("keyboard_type", draw.choice(TEXTS))
+
+
+PLACE_KINDS: tuple[Kind, ...] = (
+    *[_click_place] * 5,
+    *[_other_on_place] * 2,
+    *[_drag_places, _press_key, _type],
 )

@@ -41,7 +41,6 @@ from helpers.browser import (
 from helpers.output import Progress
 from helpers.settings.paths import RECORDINGS, runs_folder
 
-KEPT = RECORDINGS / "parity" / "drawn.jsonl.gz"
 KEPT_EPISODES = 30  # about 100 observations
 WORKERS = 2
 TRIES = 3  # of an episode that the infrastructure lost
@@ -51,9 +50,19 @@ Found = dict[str, Any]  # {"run", "step", "after", "fields": Differences}
 Stock = Callable[[Recorded], StockEpisode]
 
 
-def lines_of(seed: int) -> Path:
+def name_of(places: bool) -> str:
+    """Of the recording of a draw."""
+    return "drawn_on_places" if places else "drawn"
+
+
+def kept_of(places: bool) -> Path:
+    """Where the episodes are that the tests play again."""
+    return RECORDINGS / "parity" / f"{name_of(places)}.jsonl.gz"
+
+
+def lines_of(seed: int, places: bool = False) -> Path:
     """Where the episodes of the draw ``seed`` are kept while it runs, and afterwards."""
-    return runs_folder("parity") / f"drawn-{seed}.jsonl"
+    return runs_folder("parity") / f"{name_of(places)}-{seed}.jsonl"
 
 
 # ---- one episode ----
@@ -68,12 +77,12 @@ class Players:
         for client in server.clients(sessions):
             self._kept.put(client)
 
-    def draw(self, number: int, seed: int) -> list[str]:
+    def draw(self, number: int, seed: int, places: bool) -> list[str]:
         """The actions of an episode, drawn on a page of its own."""
         actions: list[str] = []
         for _ in range(TRIES):
             with self._server.client() as client:
-                seen, actions = play_drawn(client, draw_episode(number, seed))
+                seen, actions = play_drawn(client, draw_episode(number, seed, places))
             if not seen[-1].infrastructure_error:
                 break
         return actions
@@ -118,14 +127,19 @@ def play_again(
 
 
 def examine(
-    players: Players, number: int, seed: int, known: Recorded | None, stock: Stock
+    players: Players,
+    number: int,
+    seed: int,
+    known: Recorded | None,
+    stock: Stock,
+    places: bool = False,
 ) -> Found:
     """Play an episode, and again where it is ``known``: it, with what stock showed in it, and the
     differences "ours" and "stock's". What stock cannot play has no "stock"."""
-    drawn = draw_episode(number, seed)
+    drawn = draw_episode(number, seed, places)
     episode: Recorded = {"number": number, "task": drawn.task, "seed": drawn.seed}
     if known is None:
-        episode["actions"] = players.draw(number, seed)
+        episode["actions"] = players.draw(number, seed, places)
         shown = stock(episode)
         if not shown:
             return episode
@@ -170,12 +184,13 @@ def differences(episode: Recorded, runs: dict[str, list[BrowserObservation]]) ->
 # ---- all of them ----
 
 
-def run(count: int, seed: int, again: bool = False) -> list[Recorded]:
+def run(count: int, seed: int, again: bool = False, places: bool = False) -> list[Recorded]:
     """The first ``count`` episodes of the draw ``seed``; those that were played before are not
     played anew, unless ``again`` says so: then stock plays only what it has not played."""
-    before = {line["number"]: line for line in Lines(lines_of(seed)).read()}
+    kept = lines_of(seed, places)
+    before = {line["number"]: line for line in Lines(kept).read()}
     done = {} if again else {n: line for n, line in before.items() if n < count}
-    lines = Lines(lines_of(seed).with_suffix(".again.jsonl") if again else lines_of(seed))
+    lines = Lines(kept.with_suffix(".again.jsonl") if again else kept)
     if again:
         lines.path.unlink(missing_ok=True)  # of a run that was stopped
     left = [number for number in range(count) if number not in done]
@@ -191,7 +206,7 @@ def run(count: int, seed: int, again: bool = False) -> list[Recorded]:
             return pool.play([episode["task"], episode["seed"], episode["actions"]])
 
         def work(number: int) -> Recorded:
-            line = examine(players, number, seed, before.get(number), stock)
+            line = examine(players, number, seed, before.get(number), stock, places)
             lines.add(line)
             return line
 
@@ -204,7 +219,7 @@ def run(count: int, seed: int, again: bool = False) -> list[Recorded]:
         rest = [line for number, line in before.items() if number not in done]
         for line in rest:
             lines.add(line)
-        lines.path.replace(lines_of(seed))
+        lines.path.replace(kept)
     return [done[number] for number in sorted(done)]
 
 
@@ -241,14 +256,14 @@ def described(episode: Recorded) -> dict[str, Any]:
     return kept | {"first": list(first.values())}
 
 
-def keep_some(episodes: Sequence[Recorded]) -> None:
+def keep_some(episodes: Sequence[Recorded], places: bool = False) -> None:
     """Write the first episodes, with what stock showed, for the tests to play them again."""
     played = [episode for episode in episodes if "stock" in episode]
     kept = [
         {name: episode[name] for name in ("number", "task", "seed", "actions", "stock", "pictures")}
         for episode in played[:KEPT_EPISODES]
     ]
-    write_golden(kept, KEPT)
+    write_golden(kept, kept_of(places))
 
 
 def show(episodes: Sequence[Recorded]) -> None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from helpers.browser import BrowserObservation
-from helpers.browser.actions import ACTIONS, Param, Value, format_action
+from helpers.browser.actions import EVERY_ACTION, MAX_TYPED, Param, Value, format_action
 from helpers.browser.models import Element
 from helpers.evaluation.scripted import SCRIPTS
 
@@ -58,8 +58,9 @@ def mousing(seen: BrowserObservation, turn: int, draw: random.Random) -> str | N
 
 def grammar(seen: BrowserObservation, turn: int, draw: random.Random) -> str | None:
     """Any call that the grammar has."""
-    name = draw.choice(list(ACTIONS))
-    return format_action(name, *[_value(param, seen, draw) for param in ACTIONS[name].params])
+    name = draw.choice(list(EVERY_ACTION))
+    params = EVERY_ACTION[name].params
+    return format_action(name, *[_value(param, seen, draw) for param in params])
 
 
 def solution(seen: BrowserObservation, turn: int, draw: random.Random) -> str | None:
@@ -83,11 +84,15 @@ def _value(param: Param, seen: BrowserObservation, draw: random.Random) -> Value
     if param.type == "bid":
         return draw.choice([*_bids(seen.elements), DOCUMENT, NOWHERE])
     if param.type == "number":
-        return draw.choice([0, 20, 150, 300.5] if param.name == "wait_ms" else [-200, -15, 0, 15])
+        if param.name.startswith("delta"):
+            return draw.choice([-200, -15, 0, 15])
+        return draw.choice([0, 20, 150, 300.5])  # milliseconds, or pixels of the picture
     if param.type == "strs":
         options = [e.name for e in seen.elements if e.role == "option" and e.name]
         return draw.sample(options, min(len(options), draw.randint(1, 2))) or LEFT_OVER
-    return draw.choice(KEYS if param.name == "key_comb" else TEXTS)
+    if param.name in ("key_comb", "key"):
+        return draw.choice(KEYS)
+    return draw.choice(TEXTS)[: MAX_TYPED if param.name == "text" else None]
 
 
 def _first_letters(seen: BrowserObservation) -> list[str]:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from helpers.browser.actions import parse_action
+from helpers.browser.actions import EVERY_ACTION, PLACES, parse_action
 
 BUTTON = "13"  # the bid of click-test's only button
 MARK = "/tmp/owned-by-a-string"  # what exists afterwards if any code ran
@@ -58,6 +58,16 @@ _NUMBERS = (
     "1" * 7,
 )
 _CALLS_WITH_NUMBER = ("noop({})", "scroll({}, 0)", "scroll(0, {})")
+_CALLS_WITH_PLACE = (
+    "mouse_click({}, {})",
+    "mouse_move({}, {})",
+    "mouse_drag_and_drop(0, 0, {}, {})",
+    "mouse_click({}, {}, 'right')",
+    "scroll_at({}, {}, 0, 100)",
+    "mouse_upload_file({}, {}, '/etc/passwd')",
+)
+_CALLS_WITH_KEYS = ("keyboard_press('{}')", "keyboard_type('{}')", "keyboard_down('{}')")
+_KEYS = ("Control+Nosuch", "Control+t", "F12", "Alt+F4", "Control+Shift+i", "+", "", "\\n", "é")
 _CONTROL = (*range(32), 127, 0x202E, 0x200B, 0xFEFF)
 _LONE_SURROGATES = (0xD800, 0xDFFF)
 _QUOTES = "'" + '"'
@@ -110,6 +120,13 @@ def _number_out_of_range(draw: random.Random) -> str:
     return call.format(draw.choice(_NUMBERS))
 
 
+def _places_and_keys(draw: random.Random) -> str:
+    if draw.random() < 0.5:
+        return draw.choice(_CALLS_WITH_KEYS).format(draw.choice(_KEYS + _ADDRESSES))
+    numbers = (*_NUMBERS, "0", "498", "321", "498.5")
+    return draw.choice(_CALLS_WITH_PLACE).format(draw.choice(numbers), draw.choice(numbers))
+
+
 def _quotes_and_escapes(draw: random.Random) -> str:
     first = draw.choice(_QUOTES)
     rest = "".join(draw.choices(_QUOTES + "n13" + "\\", k=9))
@@ -142,6 +159,7 @@ STRINGS: dict[str, Callable[[random.Random], str]] = {
     "look-alike letters": _look_alike_letters,
     "addresses": _address,
     "dunder and import tricks": _trick,
+    "places and keys": _places_and_keys,
 }
 
 
@@ -156,6 +174,7 @@ def fuzzed(n: int, seed: int = 0) -> list[tuple[str, str]]:
 
 
 def solves_click_test(text: str) -> bool:
-    """Whether this is a valid action on the only button of the page: what alone may be paid."""
-    parsed = parse_action(text)
-    return parsed.ok and BUTTON in parsed.args
+    """Whether this is a valid action that may reach the only button of the page, which alone may be
+    paid: on the button, on a place, or of a key, which goes to whatever has the focus."""
+    parsed = parse_action(text, actions=EVERY_ACTION)
+    return parsed.ok and (BUTTON in parsed.args or parsed.name in PLACES)

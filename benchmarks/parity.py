@@ -147,14 +147,16 @@ def compare_recorded(rules: PageRules, record_it: bool) -> int:
     return int(equal < observations)
 
 
-def compare_drawn(count: int, seed: int, again: bool, record_it: bool) -> int:
+def compare_drawn(count: int, seed: int, again: bool, places: bool, record_it: bool) -> int:
     """Draw episodes, play them in stock and here, and say what differs."""
-    episodes = drawn_episodes.run(count, seed, again)
+    episodes = drawn_episodes.run(count, seed, again, places)
     drawn_episodes.show(episodes)
     if record_it:
         counts = drawn_episodes.counts(episodes)
-        record("parity", {"seed": seed} | counts, "drawn.json", f"--draw {count} --seed {seed}")
-        drawn_episodes.keep_some(episodes)
+        file = f"{drawn_episodes.name_of(places)}.json"
+        options = f"--draw {count} --seed {seed}{' --places' if places else ''}"
+        record("parity", {"seed": seed} | counts, file, options)
+        drawn_episodes.keep_some(episodes, places)
     return int(any(episode.get("ours") for episode in episodes))
 
 
@@ -174,6 +176,9 @@ def main(
         int, typer.Option(help="draw so many episodes, play them in stock and here")
     ] = 0,
     seed: Annotated[int, typer.Option(help="of the draw")] = 0,
+    places: Annotated[
+        bool, typer.Option("--places", help="with --draw: actions on places of the picture")
+    ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="with --draw: play those that stock has played again")
     ] = False,
@@ -195,7 +200,7 @@ def main(
         choose()
         return 0
     if draw:
-        return compare_drawn(draw, seed, again, record_it)
+        return compare_drawn(draw, seed, again, places, record_it)
     return compare_recorded(PageRules(settle_ms=0) if control else PageRules(), record_it)
 
 

@@ -19,6 +19,7 @@ from typing import Any, SupportsFloat
 
 import browsergym.miniwob  # noqa: F401  (registers the tasks)
 import gymnasium
+from browsergym.core.action.highlevel import HighLevelActionSet
 from browsergym.core.observation import extract_screenshot
 from browsergym.utils.obs import flatten_axtree_to_str, flatten_dom_to_str, prune_html
 from PIL import Image
@@ -26,6 +27,9 @@ from playwright.sync_api import BrowserType
 
 from helpers.browser.chromium import find_chromium
 from helpers.browser.task_pages import serve_task_pages
+
+# Those that stock has by default, and the actions on places.
+SUBSETS: Any = ["chat", "infeas", "bid", "nav", "tab", "coord"]
 
 # What makes a list of observations of an environment, a seed and actions.
 How = Callable[[gymnasium.Env, int, Sequence[str]], list[dict[str, Any]]]
@@ -128,7 +132,11 @@ def prepare() -> None:
 
 def make_env(task: str) -> gymnasium.Env:
     """A stock environment; it holds two browsers."""
-    return gymnasium.make(f"browsergym/miniwob.{task}", disable_env_checker=True)
+    return gymnasium.make(
+        f"browsergym/miniwob.{task}",
+        disable_env_checker=True,
+        action_mapping=HighLevelActionSet(SUBSETS).to_python_code,
+    )
 
 
 def answer(episodes: Iterable[str], how: How) -> Iterator[list[dict[str, Any]]]:

@@ -9,12 +9,19 @@ The grammar is small enough to read in one breath, and nothing is ever evaluated
 BrowserGym's own parser accepts more (several calls, calls inside prose, ``goto``). A policy that is
 trained against a loose parser learns to answer loosely, and ``goto('javascript:...')`` earns a
 reward without doing the task.
+
+A policy that reads text names elements. One that sees a picture may name places in it instead: the
+actions of `PLACES` are a set of its own, which a prompt may teach (`PromptConfig.actions`). Who is
+taught none of them is refused them.
 """
 
+import functools
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal
+
+from helpers.browser.options import PICTURE
 
 Kind = Literal["ok", "no_call", "unknown_action", "bad_arguments", "unknown_bid", "several_calls"]
 KINDS: tuple[Kind, ...] = (
@@ -31,6 +38,7 @@ MAX_ANSWER = 4_000  # characters; a longer answer is no action
 MAX_STRING = 1_000  # characters in one argument
 MAX_WAIT_MS = 5_000
 MAX_SCROLL_PX = 10_000
+MAX_TYPED = 200  # characters that are typed one by one
 
 
 # ---- the actions ----
@@ -48,8 +56,7 @@ class Param:
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """One action of BrowserGym's MiniWoB subset, as the prompt shows it and as the parser checks
-    it."""
+    """One action of BrowserGym's, as the prompt shows it and as the parser checks it."""
 
     params: tuple[Param, ...]
     doc: str
@@ -87,10 +94,47 @@ ACTIONS: dict[str, ActionSpec] = {
     "noop": ActionSpec((Param("wait_ms", "number", 500),), "wait", "noop(500)"),
 }
 
+_PLACE = (Param("x", "number"), Param("y", "number"))
+PLACES: dict[str, ActionSpec] = {
+    "mouse_click": ActionSpec(_PLACE, "click a place of the picture", "mouse_click(120, 150)"),
+    "mouse_dblclick": ActionSpec(
+        _PLACE, "double-click a place of the picture", "mouse_dblclick(120, 150)"
+    ),
+    "mouse_move": ActionSpec(
+        _PLACE, "move the mouse to a place of the picture", "mouse_move(120, 150)"
+    ),
+    "mouse_drag_and_drop": ActionSpec(
+        tuple(Param(name, "number") for name in ("from_x", "from_y", "to_x", "to_y")),
+        "drag from one place of the picture to another",
+        "mouse_drag_and_drop(60, 150, 120, 150)",
+    ),
+    "keyboard_press": ActionSpec(
+        (Param("key", "str"),), "press a key where the focus is", "keyboard_press('Enter')"
+    ),
+    "keyboard_type": ActionSpec(
+        (Param("text", "str"),), "type a text where the focus is", "keyboard_type('blue sky')"
+    ),
+}
+"""BrowserGym's actions on places, in pixels of the picture that stock takes (498 x 321, one and a
+half for one of the page's): the same numbers mean the same place there and here.
+
+Of BrowserGym's set "coord" those are left out that leave a button or a key down between two actions
+(mouse_down, mouse_up, keyboard_down, keyboard_up: no task needs them beside a drag), that repeat
+others (scroll_at is mouse_move and scroll, keyboard_insert_text types without keys), and
+mouse_upload_file, which no task asks for."""
+
+EVERY_ACTION = ACTIONS | PLACES
+
+
+def actions_beside(taught: Iterable[str]) -> Mapping[str, ActionSpec]:
+    """The actions that are accepted of a policy whose prompt teaches these: all those on elements,
+    and all on places where one of them is taught."""
+    return EVERY_ACTION if PLACES.keys() & set(taught) else ACTIONS
+
 
 def signature(name: str) -> str:
     """The call as the prompt shows it, e.g. ``fill(bid, value)``."""
-    return f"{name}({', '.join(param.name for param in ACTIONS[name].params)})"
+    return f"{name}({', '.join(param.name for param in EVERY_ACTION[name].params)})"
 
 
 def format_action(name: str, *args: Value) -> str:
@@ -141,38 +185,45 @@ _VALUE = re.compile(
     rf"\s*(?:(?P<string>{_STRING})|(?P<number>{_NUMBER})|(?P<list>{_LIST}))\s*", re.ASCII
 )
 _CALL = re.compile(r"(?:Action:\s*)?(?P<name>[A-Za-z_]\w*)\((?P<rest>.*)\)\Z", re.ASCII | re.DOTALL)
-_CALL_START = re.compile(r"\b(" + "|".join(ACTIONS) + r")\(")
 _BID_FORM = re.compile(r"[A-Za-z0-9]{1,16}")
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 
-def parse_action(text: str, bids: Set[str] | None = None) -> ParsedAction:
+def parse_action(
+    text: str, bids: Set[str] | None = None, actions: Mapping[str, ActionSpec] = ACTIONS
+) -> ParsedAction:
     """Read one answer. Never raises, never evaluates, linear in the length of ``text``.
 
     ``bids``: the element numbers on the page; where given, an action on any other is
-    "unknown_bid".
+    "unknown_bid". ``actions``: those that are accepted, see `actions_beside`.
     """
     text = text.strip()
     if len(text) > MAX_ANSWER:
         return ParsedAction("no_call", reason=f"the answer is longer than {MAX_ANSWER} characters")
     call = _CALL.match(text)
     values = _read_values(call["rest"].strip()) if call else None
-    if values is None and len(_CALL_START.findall(text)) > 1:
+    if values is None and len(_call_start(tuple(actions)).findall(text)) > 1:
         return ParsedAction("several_calls", reason="answer with one action, not several")
     if call is None:
         return ParsedAction(
             "no_call", reason="answer with one action and nothing else, such as click('13')"
         )
-    if call["name"] not in ACTIONS:
-        reason = f"there is no action {call['name'][:30]!r}; use one of: {', '.join(ACTIONS)}"
+    if call["name"] not in actions:
+        reason = f"there is no action {call['name'][:30]!r}; use one of: {', '.join(actions)}"
         return ParsedAction("unknown_action", reason=reason)
     return _check_call(call["name"], values, bids)
+
+
+@functools.cache
+def _call_start(names: tuple[str, ...]) -> re.Pattern[str]:
+    """The beginning of a call of any of these actions."""
+    return re.compile(r"\b(" + "|".join(names) + r")\(")
 
 
 def _check_call(name: str, values: list[Value] | None, bids: Set[str] | None) -> ParsedAction:
     """A call of an action that exists, with the values that stand in it (None: they cannot be
     read)."""
-    params = ACTIONS[name].params
+    params = EVERY_ACTION[name].params
     if values is None:
         reason = f"the arguments of {signature(name)} cannot be read"
         return ParsedAction("bad_arguments", reason=reason)
@@ -229,8 +280,9 @@ def _check_value(param: Param, value: Value) -> str:
     strings = value if isinstance(value, list) and param.type == "strs" else [value]
     if not strings or not all(isinstance(string, str) for string in strings):
         return f"{param.name} is a string, with quotes"
-    if any(len(string) > MAX_STRING for string in strings if isinstance(string, str)):
-        return f"{param.name} is longer than {MAX_STRING} characters"
+    longest = MAX_TYPED if param.name == "text" else MAX_STRING
+    if any(len(string) > longest for string in strings if isinstance(string, str)):
+        return f"{param.name} is longer than {longest} characters"
     return ""
 
 
@@ -242,12 +294,19 @@ def _check_bid(name: str, value: Value) -> str:
     return ""
 
 
+_WIDTH, _HEIGHT = PICTURE
+_LIMITS = {
+    "wait_ms": (0, MAX_WAIT_MS),
+    **dict.fromkeys(("delta_x", "delta_y"), (-MAX_SCROLL_PX, MAX_SCROLL_PX)),
+    **dict.fromkeys(("x", "from_x", "to_x"), (0, _WIDTH)),
+    **dict.fromkeys(("y", "from_y", "to_y"), (0, _HEIGHT)),
+}
+
+
 def _check_number(name: str, value: Value) -> str:
     if isinstance(value, str | list):
         return f"{name} is a number, without quotes"
-    lowest, highest = -MAX_SCROLL_PX, MAX_SCROLL_PX
-    if name == "wait_ms":
-        lowest, highest = 0, MAX_WAIT_MS
+    lowest, highest = _LIMITS[name]
     if not lowest <= value <= highest:
         return f"{name} must lie between {lowest} and {highest}"
     return ""

@@ -43,6 +43,7 @@ class PageRules:
 
 SCALE = 1.5  # pixels of stock's pictures, and of boxes, for one of the page's
 SMALL = (332, 214)  # pixels of a small picture
+PICTURE = (498, 321)  # pixels of stock's, in which places are named whatever picture is taken
 PICTURES = {"": 0.0, "stock": SCALE, "small": 1.0}
 """The kinds of picture, and how many pixels each has for one of the page's: none; 498 x 321, as
 stock BrowserGym takes them; 332 x 214, with which a policy reads less than half as much."""

@@ -27,7 +27,7 @@ from playwright.sync_api import BrowserContext, CDPSession, Page
 from playwright.sync_api import Error as PlaywrightError
 
 from helpers.browser import private
-from helpers.browser.actions import ParsedAction, parse_action
+from helpers.browser.actions import EVERY_ACTION, PLACES, ParsedAction, parse_action
 from helpers.browser.clipboard import Clipboard, may_use_clipboard
 from helpers.browser.details import details_of
 from helpers.browser.elements import list_elements
@@ -53,6 +53,7 @@ LOAD_TIMEOUT_MS = 3_000  # as in stock, for a document that an action loads
 MARK = "() => __course.mark()"
 MARK_WITH_VISIBILITY = "() => __course.markWithVisibility()"
 ADVANCE = "([ms, action]) => window.__course && __course.advance(ms, action)"
+KEYS = ("press", "keyboard_press")  # the actions whose last argument is a key
 START_MS = 250  # of the page's time pass before the first look; in stock it is about as much
 THE_TEXT = Want()
 NOT_ASKED_FOR: Fields = {"screenshot": None, "pruned_html": "", "details": {}}
@@ -228,7 +229,7 @@ class Session:
             raise InfrastructureError(self._open.trouble)
         self._said = text
         try:
-            self._last = self._step(self._last, parse_action(text), want)
+            self._last = self._step(self._last, _read(text), want)
             return self._last
         except Exception as error:
             self._last = None
@@ -276,7 +277,7 @@ class Session:
 
     def _clipboard_for(self, action: ParsedAction) -> AbstractContextManager[None]:
         """The time in which Chromium's clipboard is the episode's, for keys that may use it."""
-        if action.name == "press" and may_use_clipboard(split_keys(str(action.args[1]))):
+        if action.name in KEYS and may_use_clipboard(split_keys(str(action.args[-1]))):
             return self._chromium.clipboard.used_by(self._clipboard)
         return nullcontext()
 
@@ -294,7 +295,7 @@ class Session:
         if action.name == "noop":
             milliseconds += cast(float, action.args[0])
         try:
-            drawn = self.opened.page.evaluate(ADVANCE, [milliseconds, action.name])
+            drawn = self.opened.page.evaluate(ADVANCE, [milliseconds, _moves_like(action.name)])
         except PlaywrightError:  # the page is being left, unless it broke
             if self.opened.trouble:
                 raise
@@ -406,6 +407,22 @@ class Session:
         tree = stock.extract_merged_axtree(extraction)
         page.evaluate("() => __course.unmark()")
         return focused, dom, tree
+
+
+def _read(text: str) -> ParsedAction:
+    """The action that a text is. One on a place is accepted of everyone here: whether a policy has
+    been taught them is for whoever plays to say. What is no action at all is answered with the list
+    of the usual ones."""
+    action = parse_action(text, actions=EVERY_ACTION)
+    return parse_action(text) if action.kind == "unknown_action" else action
+
+
+def _moves_like(name: str) -> str:
+    """The action on elements that moves a page in the same way. A mouse that may be anywhere may be
+    on a scroll bar, too."""
+    if name not in PLACES:
+        return name
+    return "press" if name.startswith("keyboard") else "scroll"
 
 
 def _error_text(error: Exception) -> str:

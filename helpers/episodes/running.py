@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from helpers.browser.actions import ParsedAction, parse_action
+from helpers.browser.actions import ParsedAction, actions_beside, parse_action
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode, Turn
 from helpers.policy.prompts import page_lines
@@ -63,7 +63,7 @@ class RunningEpisode:
         """What an answer is on the page as it is now."""
         # A server that lists no elements cannot say which numbers exist.
         bids = frozenset(element.bid for element in self.observation.elements) or None
-        return parse_action(answer, bids)
+        return parse_action(answer, bids, actions_beside(self.config.prompt.actions))
 
     def act(self, answer: str) -> None:
         """Take one answer: one turn.

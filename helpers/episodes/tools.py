@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from helpers.browser.actions import ACTIONS, format_action
+from helpers.browser.actions import EVERY_ACTION, format_action
 from helpers.browser.options import SCALE, SMALL
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
@@ -259,21 +259,21 @@ def _signature(name: str) -> inspect.Signature:
                 annotation=_TYPES[param.type],
                 default=inspect.Parameter.empty if param.default is None else param.default,
             )
-            for param in ACTIONS[name].params
+            for param in EVERY_ACTION[name].params
         ]
     )
 
 
 def _tool(name: str) -> Callable[..., Content]:
     """An action as a method with types and a docstring: TRL makes the tool's schema of them."""
-    params = ACTIONS[name].params
+    params = EVERY_ACTION[name].params
 
     def tool(self: BrowserTools, **arguments: Any) -> Content:
         return self.session.act(call_text(name, arguments))
 
     tool.__name__ = tool.__qualname__ = name
     about = "\n".join(f"    {param.name}: {_ABOUT[param.type]}" for param in params)
-    tool.__doc__ = f"{ACTIONS[name].doc}\n\nArgs:\n{about}"
+    tool.__doc__ = f"{EVERY_ACTION[name].doc}\n\nArgs:\n{about}"
     tool.__annotations__ = {param.name: _TYPES[param.type] for param in params} | {"return": str}
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([itself, *_signature(name).parameters.values()])

@@ -1,6 +1,6 @@
 """From an observation to the text that the policy reads, and to its token ids.
 
-The system prompt is generated from `helpers.browser.actions.ACTIONS`, so what it teaches exists. A
+The system prompt is generated from `helpers.browser.actions`, so what it teaches exists. A
 page is shown as one line per element, ``"name" role bid``, taken from BrowserGym's accessibility
 tree; this works for any OpenEnv BrowserGym server.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from helpers.browser.actions import ACTIONS, signature
+from helpers.browser.actions import EVERY_ACTION, signature
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -88,7 +88,8 @@ class PromptConfig:
     """What the prompt holds."""
 
     actions: tuple[str, ...] = ("click", "fill", "press", "select_option")
-    """The part of the action set that is taught; every action is still accepted."""
+    """The part of the action set that is taught; every action is still accepted, those on places
+    where one of them is taught."""
     examples: tuple[str, ...] = ("button",)
     """Names of `EXAMPLES`: each is a user and an assistant message before the page."""
     page: bool = True
@@ -101,7 +102,7 @@ class PromptConfig:
 
 def system_prompt(config: PromptConfig = PromptConfig()) -> str:
     """The system message: one line per taught action, generated from the action set."""
-    lines = [f"{signature(name)}: {ACTIONS[name].doc}" for name in config.actions]
+    lines = [f"{signature(name)}: {EVERY_ACTION[name].doc}" for name in config.actions]
     return "You use a web page. Reply with one action only.\n" + "\n".join(lines)
 
 

@@ -2,7 +2,8 @@
 
 Stock takes six seconds an episode, so a test has no time for it: recordings/parity/drawn.jsonl.gz
 holds what stock showed in the first episodes of the run that recordings/parity/drawn.json counts,
-about a hundred observations. ``python -m benchmarks.parity --draw 100`` draws others.
+about a hundred observations. drawn_on_places.jsonl.gz and its counts are the same for actions on
+places of the picture. ``python -m benchmarks.parity --draw 100`` (``--places``) draws others.
 """
 
 import random
@@ -10,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from benchmarks.drawn_actions import draw_action, draw_episode
-from benchmarks.drawn_episodes import KEPT, Players, differences
+from benchmarks.drawn_actions import draw_action, draw_episode, draw_on_place
+from benchmarks.drawn_episodes import Players, differences, kept_of
 from benchmarks.parity import NOT_COVERED
 from benchmarks.recorded_episodes import read_golden
 from helpers.browser import BrowserObservation, Element, list_tasks, start_browser_server
-from helpers.browser.actions import ACTIONS, parse_action
+from helpers.browser.actions import ACTIONS, EVERY_ACTION, PLACES, parse_action
 
 SEED = 1  # of the recorded draw
 SESSIONS = 4
@@ -24,10 +25,12 @@ PICTURES = 0.05
 
 
 @pytest.mark.slow
-def test_recorded_drawn_episodes_are_the_same_here():
+@pytest.mark.parametrize("places", [False, True], ids=["elements", "places"])
+def test_recorded_drawn_episodes_are_the_same_here(places):
     """On a page of their own, with pictures and details, and after other episodes, mostly as a
     policy that reads text plays them."""
-    covered = [episode for episode in read_golden(KEPT) if episode["task"] not in NOT_COVERED]
+    recorded = read_golden(kept_of(places))
+    covered = [episode for episode in recorded if episode["task"] not in NOT_COVERED]
     with (
         start_browser_server(workers=2, timeout=120) as server,
         ThreadPoolExecutor(SESSIONS) as threads,
@@ -35,7 +38,7 @@ def test_recorded_drawn_episodes_are_the_same_here():
         players = Players(server, SESSIONS)
 
         def play(episode):
-            drawn = draw_episode(episode["number"], SEED)
+            drawn = draw_episode(episode["number"], SEED, places)
             runs = {
                 "fresh": players.fresh(episode),
                 "after others": players.after_others(episode, drawn),
@@ -70,10 +73,13 @@ def test_drawn_actions_are_of_every_kind_and_in_the_action_set():
         Element(bid="13", role="textbox"),
         Element(bid="14", role="combobox"),
         Element(bid="15", role="option", name="Côte d'Ivoire"),
-        Element(bid="16", role="button", clickable=True),
+        Element(bid="16", role="button", clickable=True, box=(480, 100, 60, 30)),
     ]
     seen = BrowserObservation(elements=page)
     draw = random.Random(0)
     drawn = [parse_action(draw_action(seen, draw)) for _ in range(1_000)]
     assert all(action.ok for action in drawn)
     assert {action.name for action in drawn} == set(ACTIONS)
+    on_places = [parse_action(draw_on_place(seen, draw), None, EVERY_ACTION) for _ in range(300)]
+    assert all(action.ok for action in on_places)
+    assert {action.name for action in on_places} == set(PLACES)
