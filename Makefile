@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms notebooks media slides site player zh badges results doctor bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms wrongpay orders notebooks media slides site player zh badges results doctor bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -94,6 +94,12 @@ arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, 
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \
 		$(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--from-recording,FROM_RECORDING) \
 		$(call flag,--record,RECORD)
+
+wrongpay: setup  ## what a policy does that is paid for the wrong thing, on from where it was stopped (SEED=0 OUT=runs/wrong_pay RECORD=1)
+	$(PY) -m scripts.wrong_pay $(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--record,RECORD)
+
+orders: setup  ## what policies do on pages that give them orders, on from where it was stopped (OUT=runs/orders RECORD=1)
+	$(PY) -m scripts.orders $(call option,--folder,OUT) $(call flag,--record,RECORD)
 
 notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
 	$(PY) tools/run_course.py --in-place $(call option,--only,NB)

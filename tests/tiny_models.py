@@ -4,6 +4,8 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from trl.chat_template_utils import qwen3_chat_template
 
+from helpers.policy.lora import lora_of_rank
+
 
 def tiny_llama(tokenizer):
     """A two-layer Llama with random weights, always the same, for a tokenizer's vocabulary."""
@@ -27,6 +29,19 @@ def tiny_tool_caller(policy):
     tokenizer = AutoTokenizer.from_pretrained(policy.path)
     tokenizer.chat_template = qwen3_chat_template
     return tiny_llama(tokenizer), tokenizer
+
+
+def tiny_adapter(folder, tokenizer):
+    """The folder of an adapter on such a model, which lies beside it."""
+    from peft import get_peft_model
+
+    model = tiny_llama(tokenizer)
+    model.save_pretrained(str(folder / "base"))
+    tokenizer.save_pretrained(str(folder / "base"))
+    adapted = get_peft_model(model, lora_of_rank(2, "llama"))
+    adapted.peft_config["default"].base_model_name_or_path = str(folder / "base")
+    adapted.save_pretrained(str(folder / "adapter"))
+    return str(folder / "adapter")
 
 
 def remember_batches(trainer):

@@ -98,11 +98,15 @@ class PromptConfig:
     """With the text that belongs to no element."""
     url: bool = False
     """Show the page's address."""
+    note: str = ""
+    """What the system message says at its end."""
 
 
 def system_prompt(config: PromptConfig = PromptConfig()) -> str:
     """The system message: one line per taught action, generated from the action set."""
     lines = [f"{signature(name)}: {EVERY_ACTION[name].doc}" for name in config.actions]
+    if config.note:
+        lines.append(config.note)
     return "You use a web page. Reply with one action only.\n" + "\n".join(lines)
 
 

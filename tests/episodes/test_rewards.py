@@ -123,7 +123,13 @@ def test_no_signal_probability_against_simulation():
 
 def test_raw_success_is_anything_that_the_page_pays():
     raw = [1.0, 0.2, 0.0, -1.0, None]
-    assert raw_success(strict_reward=[1.0, 0.0, 0.0, 0.0, None], raw_reward=raw) == [1, 1, 0, 0, None]
+    assert raw_success(strict_reward=[1.0, 0.0, 0.0, 0.0, None], raw_reward=raw) == [
+        1,
+        1,
+        0,
+        0,
+        None,
+    ]
     assert raw_success(strict_reward=[None], raw_reward=[1.0]) == [None]
 
 

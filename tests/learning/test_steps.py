@@ -7,7 +7,13 @@ import pytest
 import torch
 from one_update import on_a_cpu, tiny, trainer_of
 
-from helpers.learning.diagnosis import APART_WINDOW, WINDOW, still_reward, still_weights, success_apart
+from helpers.learning.diagnosis import (
+    APART_WINDOW,
+    WINDOW,
+    still_reward,
+    still_weights,
+    success_apart,
+)
 from helpers.learning.recorder import Recorder, read_metrics
 from helpers.learning.steps import StepMeter
 from helpers.settings.paths import RECORDINGS
