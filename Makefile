@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms wrongpay orders notebooks media slides site player zh badges results doctor bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms eyes wrongpay orders notebooks media slides site player zh badges results doctor bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -94,6 +94,9 @@ arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, 
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \
 		$(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--from-recording,FROM_RECORDING) \
 		$(call flag,--record,RECORD)
+
+eyes: setup  ## give SmolLM2 eyes that learn from pages without end, on from where it was stopped (PLAY=200 OUT=runs/eyes)
+	$(PY) -m scripts.learn_to_see $(call option,--output,OUT) $(call option,--play,PLAY)
 
 wrongpay: setup  ## what a policy does that is paid for the wrong thing, on from where it was stopped (SEED=0 OUT=runs/wrong_pay RECORD=1)
 	$(PY) -m scripts.wrong_pay $(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--record,RECORD)

@@ -52,6 +52,7 @@ def test_help_lists_every_target():
             "benchmark SET=suite AGENT=random N=2 RECORD=1 OUT=o",
             "scripts.benchmark --set suite --agent random --n 2 --output o --record",
         ),
+        ("eyes PLAY=20 OUT=o", "scripts.learn_to_see --output o --play 20"),
         ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
     ],
 )

@@ -1,0 +1,259 @@
+"""Both lessons, one after the other: from a policy that has never seen anything to one that clicks
+what it is told to.
+
+Stopped at any moment, the same call goes on where it was last kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
+from helpers.evaluation.statistics import wilson_interval
+from helpers.learning.eyes import answers, encoder
+from helpers.learning.eyes.pages import KeptPages, kept_pages
+from helpers.output import Progress, table
+from helpers.policy.eyes import keep_eyes, policy_with_new_eyes
+from helpers.policy.loading import cache_dir
+
+if TYPE_CHECKING:
+    from transformers import LlavaForConditionalGeneration, LlavaProcessor
+
+KEEP_EVERY = 20  # steps
+WARM_UP = 20  # steps in which the learning rate rises
+LAST_SHARE = 0.03  # of the learning rate, at the end
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is learned from, and for how long."""
+
+    first: tuple[str, ...] = ("click-color", "identify-shape", "click-shape")
+    """Tasks whose pages the encoder learns from."""
+    second: tuple[str, ...] = ("click-color", "identify-shape")
+    """Tasks whose questions are answered."""
+    pages: int = 2_000
+    """Of each task, all of them training pages."""
+    first_steps: int = 400
+    first_batch: int = 32
+    second_steps: int = 1_000
+    second_batch: int = 4
+    questions: int = 4
+    """Of each page, at most."""
+    learning_rate: float = 1e-3
+    seed: int = 0
+    held_out: int = 200
+    """Test pages of each task, for the tables."""
+
+
+@dataclass
+class Lesson:
+    """One lesson as it goes on: its weights, their optimizer, and how far it is."""
+
+    name: str
+    steps: int
+    groups: list[dict[str, Any]]
+    """Parameters and "lr", as torch's optimizers take them."""
+    folder: Path
+    losses: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        groups = [{**group, "highest": group["lr"]} for group in self.groups]
+        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)
+
+    @property
+    def path(self) -> Path:
+        """The file in which it is kept."""
+        return self.folder / f"{self.name}.pt"
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """All that learns."""
+        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
+
+    def go(self, loss_of_step: Callable[[int], Tensor]) -> None:
+        """All steps that are left; ``loss_of_step`` depends on the number of the step alone."""
+        self._load()
+        with Progress(self.steps, self.name, initial=len(self.losses)) as progress:
+            while len(self.losses) < self.steps:
+                begin = time.monotonic()
+                self._step(loss_of_step)
+                self.seconds += time.monotonic() - begin
+                progress.reach(len(self.losses), f"loss {self.losses[-1]:.2f}")
+                if len(self.losses) % KEEP_EVERY == 0 or len(self.losses) == self.steps:
+                    self._save()
+
+    def _step(self, loss_of_step: Callable[[int], Tensor]) -> None:
+        done = len(self.losses)
+        share = min(1.0, (done + 1) / WARM_UP) * max(LAST_SHARE, 1 - done / self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["highest"] * share
+        loss = loss_of_step(done)
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
+        self.optimizer.step()
+        self.losses.append(loss.item())
+
+    def _save(self) -> None:
+        """Whole or not at all: it may be stopped while it writes."""
+        state = {
+            "weights": [weight.detach() for weight in self.weights],
+            "optimizer": self.optimizer.state_dict(),
+            "losses": self.losses,
+            "seconds": self.seconds,
+        }
+        scratch = self.path.with_suffix(".new")
+        torch.save(state, scratch)
+        scratch.replace(self.path)
+
+    def _load(self) -> None:
+        if not self.path.exists():
+            return
+        state = torch.load(self.path)
+        for weight, kept in zip(self.weights, state["weights"], strict=True):
+            weight.data.copy_(kept)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.losses = state["losses"]
+        self.seconds = state["seconds"]
+
+
+def learn_to_see(folder: Path, course: Course = Course()) -> dict[str, Any]:
+    """Draw the pages, give both lessons, and write the eyes into ``folder``/eyes, after the first
+    and after the second; returns what is to be said of them. The same call after an interruption
+    goes on. Without steps the second lesson is left out: such eyes tell things apart, and the
+    language model has not learned to answer with what they tell."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model, processor = policy_with_new_eyes(seed=course.seed)
+    pages = {
+        task: kept_pages(cache_dir() / "eyes", task, TRAIN_SEEDS[: course.pages])
+        for task in dict.fromkeys(course.first + course.second)
+    }
+    first = first_lesson(model, processor, [pages[task] for task in course.first], folder, course)
+    about: dict[str, Any] = {
+        "course": asdict(course),
+        "squares": tell_apart(model, processor, course),
+        "seconds": {"first": round(first.seconds)},
+        "losses": {"first": _thinned(first.losses)},
+    }
+    keep_eyes(model, folder / "eyes", about)
+    if course.second_steps:
+        sets = [pages[task] for task in course.second]
+        second = second_lesson(model, processor, sets, folder, course)
+        about["seconds"]["second"] = round(second.seconds)
+        about["losses"]["second"] = _thinned(second.losses)
+        keep_eyes(model, folder / "eyes", about)
+    return about
+
+
+def _thinned(losses: Sequence[float], points: int = 50) -> list[float]:
+    """About so many of them, each the mean of its neighbours."""
+    size = max(1, len(losses) // points)
+    parts = [losses[start : start + size] for start in range(0, len(losses), size)]
+    return [round(sum(part) / len(part), 4) for part in parts]
+
+
+def first_lesson(
+    model: LlavaForConditionalGeneration,
+    processor: LlavaProcessor,
+    sets: Sequence[KeptPages],
+    folder: Path,
+    course: Course,
+) -> Lesson:
+    """What stands in each square (`helpers.learning.eyes.encoder`)."""
+    dictionary = encoder.Dictionary.of(model, processor.tokenizer)
+    inner: Any = model.model
+    model.requires_grad_(False)
+    eyes = [*inner.vision_tower.parameters(), *inner.multi_modal_projector.parameters()]
+    for weight in eyes:
+        weight.requires_grad_(True)
+    groups = [{"params": eyes, "lr": course.learning_rate}]
+    lesson = Lesson("what stands where", course.first_steps, groups, folder)
+
+    def loss(step: int) -> Tensor:
+        draw = random.Random(f"{course.seed} first {step}")
+        pixels, labels = next(encoder.batches(sets, course.first_batch, draw))
+        return encoder.lesson_loss(encoder.tokens_of(model, pixels), labels, dictionary)
+
+    lesson.go(loss)
+    return lesson
+
+
+def second_lesson(
+    model: LlavaForConditionalGeneration,
+    processor: LlavaProcessor,
+    sets: Sequence[KeptPages],
+    folder: Path,
+    course: Course,
+) -> Lesson:
+    """Where to click (`helpers.learning.eyes.answers`). What has eyes already learns more
+    slowly."""
+    adapter, eyes = answers.prepare(model)
+    groups = [
+        {"params": adapter, "lr": course.learning_rate},
+        {"params": eyes, "lr": course.learning_rate / 5},
+    ]
+    lesson = Lesson("where to click", course.second_steps, groups, folder)
+
+    def loss(step: int) -> Tensor:
+        draw = random.Random(f"{course.seed} second {step}")
+        one_task = [sets[step % len(sets)]]
+        rows = next(
+            answers.batches(
+                processor.tokenizer, one_task, course.second_batch, course.questions, draw
+            )
+        )
+        return answers.answer_loss(model, rows)
+
+    lesson.go(loss)
+    return lesson
+
+
+def tell_apart(
+    model: LlavaForConditionalGeneration, processor: LlavaProcessor, course: Course
+) -> dict[str, dict[str, list[float]]]:
+    """For each task of the first lesson and each group of words: in how many squares of held-out
+    pages that show something the nearest word is right, of how many, and the interval; the same for
+    white paper ("blind")."""
+    dictionary = encoder.Dictionary.of(model, processor.tokenizer)
+    found: dict[str, dict[str, list[float]]] = {}
+    for task in course.first:
+        pages = kept_pages(cache_dir() / "eyes", task, TEST_SEEDS[: course.held_out])
+        labels = torch.stack(
+            [torch.from_numpy(encoder.labels_of(pages, n)) for n in range(len(pages))]
+        )
+        pixels = encoder.pixel_values(pages.pixels[:])
+        for name, shown in (task, pixels), (f"{task}, blind", torch.ones_like(pixels)):
+            with torch.inference_mode():
+                counts = encoder.accuracy(encoder.tokens_of(model, shown), labels, dictionary)
+            found[name] = {
+                group: [right, of, *wilson_interval(right, of)]
+                for group, (right, of) in counts.items()
+                if of
+            }
+    return found
+
+
+def show_squares(found: dict[str, dict[str, list[float]]]) -> str:
+    """The table of `tell_apart`: percent, with 95 % intervals."""
+    groups = [*encoder.GROUPS, *encoder.PLACES]
+    rows = [
+        [task, *[_percent(counts.get(group)) for group in groups]] for task, counts in found.items()
+    ]
+    return table(["squares named right, %", *groups], rows)
+
+
+def _percent(count: list[float] | None) -> str:
+    if count is None:
+        return "-"
+    right, of, low, high = count
+    return f"{100 * right / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"

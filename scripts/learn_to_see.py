@@ -1,0 +1,56 @@
+"""Give a policy eyes: SmolLM2 with a small vision encoder that learns from pages without end.
+
+    python -m scripts.learn_to_see --output runs/eyes
+    python -m scripts.learn_to_see --output runs/eyes --play 200
+
+The first command draws the pages, teaches what stands where and then where to click, and goes on
+where it was stopped. With ``--play`` it then plays so many test pages of each task in the browser,
+seeing and blind. ``make eyes`` calls it; `helpers.learning.eyes` says how.
+"""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from helpers.command_line import run
+from helpers.settings.files import write_whole
+from helpers.settings.machine import run_facts
+from helpers.settings.run_folder import hold_folder, release_folder
+
+
+def main(
+    context: typer.Context,
+    output: Annotated[str, typer.Option(help="folder for the eyes and what is kept")] = "runs/eyes",
+    first_steps: Annotated[int, typer.Option(min=1, help="of the first lesson")] = 400,
+    second_steps: Annotated[
+        int, typer.Option(min=0, help="of the second lesson; 0 leaves it out")
+    ] = 1_000,
+    pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
+    play: Annotated[int, typer.Option(min=0, help="test pages of each task to be played")] = 0,
+) -> None:
+    """Teach SmolLM2 to see MiniWoB's pages, from a random vision encoder."""
+    hold_folder(output)
+    # Takes ten seconds; an option that is misspelt is refused before.
+    from helpers.learning.eyes.learn import Course, learn_to_see, show_squares
+    from helpers.learning.eyes.played import play_tasks, show_played
+
+    course = Course(pages=pages, first_steps=first_steps, second_steps=second_steps, seed=seed)
+    folder = Path(output)
+    command = shlex.join(["python", "-m", "scripts.learn_to_see", *context.obj])
+    result: dict[str, Any] = {"command": command}
+    result |= learn_to_see(folder, course)
+    print(show_squares(result["squares"]))
+    if play:
+        result["played"] = play_tasks(folder / "eyes", (*course.second, "click-shape"), play)
+        print(show_played(result["played"]))
+    write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
+    release_folder(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

@@ -1,0 +1,234 @@
+"""Eyes: what is learned from is what the environment shows and pays, the lessons go on where they
+were stopped, and what a policy with eyes writes depends on what it sees."""
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.browser.sheets import draw_pages
+from helpers.episodes.config import EpisodeSpec
+from helpers.episodes.play import play
+from helpers.episodes.running import RunningEpisode
+from helpers.episodes.seeing import SeeingPlayer, encode_pages, seeing_config
+from helpers.episodes.tools import picture
+from helpers.learning.eyes import answers, encoder
+from helpers.learning.eyes.learn import Course, Lesson, first_lesson, show_squares
+from helpers.learning.eyes.lessons import own_question, questions
+from helpers.learning.eyes.pages import kept_pages
+from helpers.policy.eyes import (
+    KEPT,
+    TOKENS,
+    keep_eyes,
+    looked_at,
+    policy_with_eyes,
+    policy_with_new_eyes,
+)
+from helpers.policy.loading import PolicyError
+from helpers.settings.paths import ROOT
+
+SEEDS = range(1_000, 1_006)
+TASKS = ("click-color", "identify-shape", "click-shape")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The same pages, drawn on sheets, by task."""
+    folder = tmp_path_factory.mktemp("pages")
+    return {task: kept_pages(folder, task, SEEDS) for task in TASKS}
+
+
+@pytest.fixture(scope="module")
+def seer():
+    return policy_with_new_eyes()
+
+
+@pytest.fixture(scope="module")
+def env(server):
+    with server.client() as client:
+        yield client
+
+
+# ---- what is learned from ----
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_page_of_a_sheet_is_the_page_of_an_episode(env, drawn, task):
+    """Goal and pixels."""
+    for n, seed in enumerate(SEEDS):
+        seen = env.reset(task, seed, screenshot="small")
+        assert drawn[task].goals[n] == seen.goal
+        shown = np.array(looked_at(picture(seen)))
+        assert (shown == drawn[task].pixels[n]).all(), (task, seed)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_taught_is_paid(env, drawn, task):
+    """The answer to what the page itself asks for."""
+    for n, seed in enumerate(SEEDS):
+        question = own_question(drawn[task], n)
+        assert question is not None
+        assert env.reset(task, seed).goal == question.goal
+        assert env.step(question.action).reward == 1.0, (task, seed, question)
+
+
+def test_each_square_of_a_coloured_box_is_named_so(drawn):
+    labels = encoder.labels_of(drawn["click-color"], 0)
+    things = drawn["click-color"].drawn[0]
+    kinds = [encoder.GROUPS["kind"][number] for number in labels[:, 0]]
+    colours = {encoder.GROUPS["colour"][number] for number in labels[:, 1]}
+    assert labels.shape == (TOKENS, 6)
+    assert set(kinds) == {"nothing", "box"}
+    assert colours == {"nothing", *(thing.colour for thing in things)}
+
+
+def test_what_is_taught_is_what_is_read_in_an_episode(env, drawn, seer):
+    """Token by token."""
+    _, processor = seer
+    (question,) = questions(drawn["identify-shape"], 0, 1, random.Random(0))
+    ids, labels = answers.conversation(processor.tokenizer, [question])
+    running = RunningEpisode.of(EpisodeSpec("identify-shape", SEEDS[0]), env, seeing_config())
+    running.reset()
+    read = encode_pages(processor, [running])["input_ids"][0].tolist()
+    taught = next(place for place, label in enumerate(labels) if label != answers.NOT_TAUGHT)
+    assert ids[:taught] == read
+
+
+# ---- the lessons ----
+
+
+def test_a_lesson_that_was_stopped_goes_on_as_if_it_had_not_been(drawn, tmp_path):
+    course = Course(first_steps=4, first_batch=4)
+
+    def lesson(folder):
+        folder.mkdir(exist_ok=True)
+        model, processor = policy_with_new_eyes(seed=1)
+        return first_lesson(model, processor, list(drawn.values()), folder, course).losses
+
+    class StoppedError(Exception):
+        pass
+
+    def stopping(self, loss_of_step):
+        if len(self.losses) == 2:
+            self._save()
+            raise StoppedError
+        whole_step(self, loss_of_step)
+
+    straight = lesson(tmp_path / "straight")
+    whole_step = Lesson._step
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(Lesson, "_step", stopping)
+        with pytest.raises(StoppedError):
+            lesson(tmp_path / "stopped")
+    went_on = lesson(tmp_path / "stopped")
+    assert went_on == pytest.approx(straight, rel=1e-4)
+    assert straight[-1] < straight[0]
+
+
+def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer, tmp_path):
+    """What is kept of it is read back as the same policy, but for rounding."""
+    model, processor = policy_with_new_eyes()
+    adapter, eyes = answers.prepare(model)
+    draw = random.Random(0)
+    rows = answers.rows_of(processor.tokenizer, drawn["click-color"], [0, 1], 2, draw)
+    answers.answer_loss(model, rows).backward()
+    learning = {name for name, weight in model.named_parameters() if weight.grad is not None}
+    assert all(weight.grad is not None for weight in adapter)
+    assert len(learning) <= len(adapter) + len(eyes)
+    assert not any("lm_head" in name or "base_layer" in name for name in learning)
+    with torch.no_grad():
+        for weight in adapter:
+            weight.add_(0.01 * torch.randn_like(weight))
+    keep_eyes(model, tmp_path, {})
+    again, _ = policy_with_eyes(tmp_path)
+    before, tokens = answers.answer_logits(model, rows)
+    after, _ = answers.answer_logits(again, rows)
+    gap = before.log_softmax(-1) - after.log_softmax(-1)
+    assert gap.gather(1, tokens[:, None]).abs().mean() < 0.1
+
+
+def test_the_recorded_eyes_tell_drawings_apart_that_they_have_not_seen(drawn):
+    """And white paper tells them nothing."""
+    model, processor = policy_with_eyes()
+    dictionary = encoder.Dictionary.of(model, processor.tokenizer)
+    pages = [(kept, n) for kept in drawn.values() for n in range(len(kept))]
+    labels = torch.from_numpy(np.stack([encoder.labels_of(kept, n) for kept, n in pages]))
+    pixels = encoder.pixel_values(np.stack([kept.pixels[n] for kept, n in pages]))
+    with torch.inference_mode():
+        seeing = encoder.accuracy(encoder.tokens_of(model, pixels), labels, dictionary)
+        paper = encoder.tokens_of(model, torch.ones_like(pixels))
+        blind = encoder.accuracy(paper, labels, dictionary)
+    for group in ("kind", "colour", "size"):
+        assert seeing[group][0] > 0.9 * seeing[group][1]
+        assert blind[group][0] < 0.5 * blind[group][1]
+
+
+@pytest.mark.parametrize("page", ["docs/training.md", "docs/zh/training.md"])
+def test_the_table_is_that_of_the_recording(page):
+    recorded = json.loads((KEPT / "result.json").read_text())
+    assert show_squares(recorded["squares"]) in (ROOT / page).read_text()
+
+
+# ---- a policy with eyes plays ----
+
+
+def test_what_it_writes_depends_on_what_it_sees(env, seer):
+    """And what it reads is in the ledger with what it wrote."""
+    model, processor = seer
+    specs = [EpisodeSpec("click-color", seed) for seed in SEEDS[:2]]
+    told = {}
+    for blind in (False, True):
+        player = SeeingPlayer(model, processor, blind)
+        episodes = play(specs, [env], player, seeing_config())
+        assert all(episode.ended for episode in episodes)
+        assert all(episode.ledger.completion_length > 0 for episode in episodes)
+        told[blind] = [episode.ledger.logprobs for episode in episodes]
+    assert told[False] != told[True]
+
+
+def test_sampled_logprobs_are_those_that_are_computed_again(env, seer):
+    model, processor = seer
+    running = RunningEpisode.of(EpisodeSpec("click-shape", 1), env, seeing_config(1.0))
+    running.reset()
+    player = SeeingPlayer(model, processor)
+    player.answer([running])
+    ledger = running.episode.ledger
+    pixels = encode_pages(processor, [running])["pixel_values"]
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([ledger.ids]), pixel_values=pixels).logits[0]
+    logprobs = logits[:-1].log_softmax(-1)
+    again = [
+        float(logprobs[place - 1, ledger.ids[place]])
+        for place in range(ledger.prompt_length, len(ledger.ids))
+    ]
+    assert again == pytest.approx(ledger.logprobs[ledger.prompt_length :], abs=1e-3)
+
+
+# ---- what is refused ----
+
+
+def test_what_cannot_be_looked_at_is_refused_in_one_sentence(env, seer, tmp_path):
+    model, processor = seer
+    with pytest.raises(PolicyError, match="has no processor for pictures"):
+        SeeingPlayer(model, processor.tokenizer)
+    with pytest.raises(ValueError, match="has 160 x 210 pixels, not 332 x 214"):
+        looked_at(env.reset("click-color", 1, screenshot="small").image())
+    with pytest.raises(PolicyError, match="There are no eyes in .*: make them with python -m"):
+        policy_with_eyes(tmp_path)
+    running = RunningEpisode.of(
+        EpisodeSpec("click-color", 1), env, replace(seeing_config(), screenshots=False)
+    )
+    running.reset()
+    with pytest.raises(ValueError, match="no screenshot"):
+        SeeingPlayer(model, processor).answer([running])
+
+
+def test_pages_come_in_the_order_of_their_seeds():
+    seeds = [*SEEDS] * 8  # more than one sheet
+    pages = list(draw_pages("click-color", seeds))
+    assert [page.seed for page in pages] == seeds
+    assert (pages[0].pixels == pages[len(SEEDS)].pixels).all()
+    assert not (pages[0].pixels == pages[1].pixels).all()
