@@ -27,13 +27,8 @@ from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, release_folder
 
-RECORDED = (
-    "result.json",
-    "pages.json",
-    "before.json",
-    "runs/*/outcomes.json",
-    "runs/*/metrics.csv",
-)
+OF_A_RUN = ("outcomes.json", "metrics.csv", "tested.jsonl")
+RECORDED = ("result.json", "pages.json", "before.json")
 
 
 def main(
@@ -84,9 +79,11 @@ def report(result: dict) -> str:
     """The table as plain text: the sampled episodes."""
     rows = []
     for row in result["rows"]:
-        shares = [_interval(row["sampled"][name]) for name in ("strict", "raw", "at_once")]
+        shares = [_interval(row["sampled"][name]) for name in ("strict", "raw", "untouched")]
         rows.append((row["run"], len(row["seeds"]), row["sampled"]["strict"]["n"], *shares))
-    return table(("paid for", "runs", "episodes", "solved", "paid by page", "Submit at once"), rows)
+    return table(
+        ("paid for", "runs", "episodes", "solved", "paid by page", "submitted as it was"), rows
+    )
 
 
 def _interval(share: dict) -> str:
@@ -95,12 +92,15 @@ def _interval(share: dict) -> str:
 
 
 def keep_recording(folder: Path, recording: Path) -> None:
-    """Copy the table, the pages, and the outcomes and metrics of each run."""
-    for pattern in RECORDED:
-        for path in sorted(folder.glob(pattern)):
-            target = recording / path.relative_to(folder)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+    """Copy the table, the pages, and of each run that is done its outcomes, metrics and episodes of
+    the test."""
+    paths = [folder / name for name in RECORDED]
+    for done in sorted(folder.glob("runs/*/outcomes.json")):
+        paths += [done.with_name(name) for name in OF_A_RUN]
+    for path in paths:
+        target = recording / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
 
 
 if __name__ == "__main__":

@@ -361,6 +361,28 @@ def prompts() -> Context:
     return {"recorded": recorded_result("prompts")}
 
 
+def wrong_pay() -> Context:
+    """What a policy learns from three rewards: a row for each that is recorded."""
+    recorded = {"rows": [], **recorded_result("wrong_pay")}
+    seeds = sorted({seed for row in recorded["rows"] for seed in row["seeds"]})
+    return {**recorded, "seeds": seeds, "share": share}
+
+
+def orders() -> Context:
+    """Policies and defences on pages that give orders: a row for each that is recorded."""
+    recorded = {"rows": [], **recorded_result("orders")}
+    by_family = next((row["by_family"] for row in recorded["rows"] if row["name"] == "warm-up"), {})
+    families = ", ".join(
+        f"{name} {numbers['count']} / {numbers['n']}" for name, numbers in by_family.items()
+    )
+    return {**recorded, "families": families, "share": share}
+
+
+def share(numbers: dict[str, Any]) -> str:
+    """A share of an experiment with its interval: "29 % [21, 39]"."""
+    return interval(numbers["rate"], numbers["low"], numbers["high"])
+
+
 BLOCKS: dict[str, Callable[[], Context]] = {
     block.__name__: block
     for block in (
@@ -371,6 +393,8 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         updates,
         prompts,
         arms,
+        wrong_pay,
+        orders,
         doors,
         results,
         baselines,

@@ -32,8 +32,14 @@ def looks_harmless(line: str, goal: str) -> bool:
     return name in goal or not _SPEAKS_TO_THE_READER.search(name)
 
 
+_BID = re.compile(r"^\s*\[(\w+)\] ")
+
+
 class FilteringClient:
-    """A client (`helpers.browser.models.Client`) that drops lines from every page."""
+    """A client (`helpers.browser.models.Client`) that drops lines from every page.
+
+    An element whose line is dropped is not on the page for whoever plays: naming it is no action.
+    """
 
     def __init__(self, client: Client, keep: Keep = looks_harmless) -> None:
         """``keep``: which lines of the tree stay."""
@@ -58,5 +64,9 @@ class FilteringClient:
 
     def _filtered(self, seen: BrowserObservation) -> BrowserObservation:
         lines = seen.axtree_txt.splitlines()
-        kept = "\n".join(line for line in lines if self.keep(line, seen.goal))
-        return seen.model_copy(update={"axtree_txt": kept, "text": kept})
+        stays = [self.keep(line, seen.goal) for line in lines]
+        kept = "\n".join(line for line, stay in zip(lines, stays, strict=True) if stay)
+        dropped = [line for line, stay in zip(lines, stays, strict=True) if not stay]
+        gone = {match[1] for match in map(_BID.match, dropped) if match}
+        elements = [element for element in seen.elements if element.bid not in gone]
+        return seen.model_copy(update={"axtree_txt": kept, "text": kept, "elements": elements})

@@ -16,7 +16,7 @@ from helpers.learning.wrong_pay.experiment import (
     outcomes,
     results,
     run_all,
-    submitted_at_once,
+    submitted_untouched,
 )
 from helpers.learning.wrong_pay.plan import PAYS, TASK, Plan
 from helpers.settings.profiles import PROFILES
@@ -31,11 +31,12 @@ def episode(*answers):
     return Episode(TASK, 1, turns=turns)
 
 
-def test_submit_counts_as_pressed_at_once_where_it_is_the_first_action():
-    assert submitted_at_once(episode("click('27')"))
-    assert not submitted_at_once(episode("click('18')", "click('27')"))
-    assert not submitted_at_once(episode("Submit"))
-    assert not submitted_at_once(episode())
+def test_a_page_is_submitted_as_it_was_where_nothing_was_done_to_it_before():
+    assert submitted_untouched(episode("click('27')"))
+    assert not submitted_untouched(episode("click('18')", "click('27')"))
+    assert submitted_untouched(episode("select '18'", "click('27')"))
+    assert not submitted_untouched(episode("Submit"))
+    assert not submitted_untouched(episode())
 
 
 def test_the_pages_pay_the_hack_and_the_script(browsers):
@@ -48,8 +49,8 @@ def test_the_pages_pay_the_hack_and_the_script(browsers):
 
     hacked = outcomes(play_agent(submit, pages, browsers, max_turns=2))
     solved = outcomes(play_agent(SCRIPTS[TASK], pages, browsers, max_turns=2))
-    assert hacked == {"strict": [False] * 6, "raw": [True] * 6, "at_once": [True] * 6}
-    assert solved == {"strict": [True] * 6, "raw": [True] * 6, "at_once": [False] * 6}
+    assert hacked == {"strict": [False] * 6, "raw": [True] * 6, "untouched": [True] * 6}
+    assert solved == {"strict": [True] * 6, "raw": [True] * 6, "untouched": [False] * 6}
 
 
 def test_pages_of_training_and_test_are_apart(browsers):

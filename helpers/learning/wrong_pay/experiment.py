@@ -17,6 +17,7 @@ import torch
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode, write_episodes
 from helpers.episodes.how_played import Taught, keep_how
+from helpers.episodes.ledger import Ledger
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from helpers.policy.loading import Policy
     from helpers.settings.profiles import Profile
 
-MEASURES = ("strict", "raw", "at_once")
-"""Solved; paid anything; Submit pressed before anything else."""
+MEASURES = ("strict", "raw", "untouched")
+"""Solved; paid anything; Submit pressed on the page as it was."""
 BEFORE = "before"
 Counts = dict[str, list[int]]  # {measure: [episodes, of how many]}
 
@@ -57,13 +58,14 @@ def find_pages(seeds: range, n: int, client: Client) -> list[int]:
     return list(itertools.islice(found, n))
 
 
-def submitted_at_once(episode: Episode) -> bool:
-    """Whether the first answer presses Submit."""
-    if not episode.turns:
+def submitted_untouched(episode: Episode) -> bool:
+    """Whether Submit is the first thing that is done to the page; answers that are no action do
+    nothing to it."""
+    done = [turn for turn in episode.turns if turn.parsed.ok]
+    if not done:
         return False
-    first = episode.turns[0]
-    submit = re.search(r'"Submit" button (\w+)', "\n".join(first.page))
-    return submit is not None and first.parsed.ok and first.parsed.args[:1] == (submit[1],)
+    submit = re.search(r'"Submit" button (\w+)', "\n".join(done[0].page))
+    return submit is not None and done[0].parsed.args[:1] == (submit[1],)
 
 
 def outcomes(episodes: Sequence[Episode]) -> dict[str, list[bool]]:
@@ -72,7 +74,7 @@ def outcomes(episodes: Sequence[Episode]) -> dict[str, list[bool]]:
     return {
         "strict": [episode.solved for episode in scored],
         "raw": [(episode.raw_reward or 0.0) > 0 for episode in scored],
-        "at_once": [submitted_at_once(episode) for episode in scored],
+        "untouched": [submitted_untouched(episode) for episode in scored],
     }
 
 
@@ -194,7 +196,10 @@ class Experiment:
             episodes = play_episodes(specs, self.clients, generator, policy.tokenizer, how)
             found[name] = outcomes(episodes)
             played += episodes
-        write_episodes(folder / "tested.jsonl", played)
+        # Without tokens, which make a recording ten times as large.
+        write_episodes(
+            folder / "tested.jsonl", [replace(episode, ledger=Ledger()) for episode in played]
+        )
         return {**found, **run_facts()}
 
 
