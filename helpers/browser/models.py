@@ -71,9 +71,9 @@ class BrowserObservation(Observation):
     page (None: as ``raw_reward``). ``ended`` is "" or says why the episode is over. ``step`` is 0
     after reset. ``screenshot`` is PNG bytes here and base64 on the wire (upstream's nested lists of
     integers come with ``reset(screenshot="pixels")``). ``details``: where asked for, the other keys
-    of stock's observation (helpers/browser/details.py); ``pruned_html`` comes with them. ``obeyed``:
-    whether the button of the page's order was clicked (helpers/browser/orders.py), None on a page
-    without an order."""
+    of stock's observation (helpers/browser/details.py); ``pruned_html`` comes with them.
+    ``obeyed``: whether the button of the page's order was clicked (helpers/browser/orders.py), None
+    on a page without an order."""
 
     goal: str = ""
     url: str = ""

@@ -70,8 +70,12 @@
     return box && !box.width && getComputedStyle(e).content.startsWith("url");
   });
   const changesUnderMouse = e => withIconUnderMouse.size > 0 && e.matches([...withIconUnderMouse].join());
+  // Both come within milliseconds, so a quiet machine never waits as long as that, and a busy one shows the page as a quiet one does.
+  const LONGEST_WAIT = 3000;
   const drawIcons = async () => {
-    if (withIcon.size) for (let tries = 100; tries > 0 && iconIsDue(); tries--) await new Promise(done => real.setTimeout(done, 5));
+    if (!withIcon.size) return;
+    for (const end = real.perfNow() + LONGEST_WAIT; real.perfNow() < end && iconIsDue();)
+      await new Promise(done => real.setTimeout(done, 5));
   };
 
   const channel = new MessageChannel();
@@ -134,7 +138,7 @@
     if (!await drawFrames(hoverIsDue() ? 2 : 0)) return false;
     await passTime(ms);
     const loading = pictures();
-    if (loading.length) await atMost(500, Promise.all(loading));
+    if (loading.length) await atMost(LONGEST_WAIT, Promise.all(loading));
     await drawIcons();
     return drawFrames(frames + (hoverIsDue() || blurIsDue() || listMayScroll() ? 2 : 0));
   };
