@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -166,15 +166,19 @@ def evaluate(
     tokenizer: PreTrainedTokenizerBase,
     config: RolloutConfig,
     seeds: range = TEST_SEEDS,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Play ``n`` episodes of a task, or of each of several, one try each.
+    """Play ``n`` episodes of a task, or of each of several, one try each, with a line of progress.
 
     ``seeds``: the range they are taken from, the test seeds by default. The temperature is the
-    config's. ``progress(done, of)`` is called as episodes end.
+    config's.
     """
     pages = [spec for each in task_names(task) for spec in specs(each, seeds, n)]
-    return Evaluation(name, play_episodes(pages, clients, generator, tokenizer, config, progress))
+    with Progress(len(pages), f"{name}: episodes") as bar:
+
+        def reach(done: int, _of: int) -> None:
+            bar.reach(done)
+
+        return Evaluation(name, play_episodes(pages, clients, generator, tokenizer, config, reach))
 
 
 def difference(before: Evaluation, after: Evaluation) -> dict[str, float]:
@@ -223,17 +227,7 @@ def play_policy(
             config = evaluation_config(part, prompt, profile, temperature)
         else:
             config = replace(how.config, temperature=temperature)
-        with Progress(n * len(part), f"{label}: episodes") as bar:
-            played = evaluate(
-                name,
-                part,
-                n,
-                clients,
-                generator,
-                tokenizer,
-                config,
-                progress=lambda done, of, bar=bar: bar.reach(done),
-            )
+        played = evaluate(label, part, n, clients, generator, tokenizer, config)
         episodes += played.episodes
     return Evaluation(name, episodes)
 
