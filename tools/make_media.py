@@ -16,6 +16,7 @@ import typer
 
 from helpers.command_line import run
 from helpers.settings.errors import CourseError
+from tools.media.arms import arms_by_task
 from tools.media.browser_control import browser_control_marks, browser_control_text
 from tools.media.diagrams import advantages_of_groups, colocated_vllm, components, the_loop
 from tools.media.drawing import MEDIA
@@ -35,6 +36,7 @@ PICTURES: dict[str, Callable[[], None]] = {
         advantages_of_groups,
         trained_policy,
         task_gallery,
+        arms_by_task,
     )
 }
 
