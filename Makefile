@@ -36,7 +36,7 @@ setup:  ## make .venv with everything in it; a second call does nothing
 # LANGUAGE=zh, which a Chinese desktop sets by itself: the notebooks in Chinese.
 ZH = $(if $(filter zh%,$(LANGUAGE)),/zh)
 
-course: setup  ## run the six notebooks for real, into runs/<time>/ (NB=03 runs one, LANGUAGE=zh in Chinese)
+course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one, LANGUAGE=zh in Chinese)
 	$(PY) -m scripts.doctor
 	$(PY) tools/run_course.py $(if $(ZH),--folder notebooks$(ZH)) $(call option,--only,NB)
 
@@ -46,7 +46,7 @@ BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
 	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb) tests
+		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
 unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not docs and not slow" tests $(ARGS)

@@ -187,8 +187,10 @@ def baselines() -> Context:
 def times() -> Context:
     """What one `make course` took."""
     recorded = read_times()
-    total = sum(notebook["seconds"] for notebook in recorded.get("notebooks", []))
-    return {"recorded": recorded, "total": total}
+    seconds = {"six": 0.0, "more": 0.0}
+    for notebook in recorded.get("notebooks", []):
+        seconds["more" if "/" in notebook["name"] else "six"] += notebook["seconds"]
+    return {"recorded": recorded, "seconds": seconds}
 
 
 def four_rollouts() -> Context:
@@ -418,7 +420,7 @@ def running_time(number: str, language: str) -> str:
     chosen = [
         notebook
         for notebook in read_times().get("notebooks", [])
-        if number == "all" or notebook["name"].startswith(number)
+        if notebook["name"].startswith(number if number != "all" else "0")
     ]
     if not chosen or any(notebook["error"] for notebook in chosen):
         return "–"

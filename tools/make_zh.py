@@ -1,11 +1,11 @@
 """Write the Chinese notebooks from the English ones and their translations: ``make zh``.
 
-    python tools/make_zh.py            write notebooks/zh/0N_*.ipynb
+    python tools/make_zh.py            write notebooks/zh/*.ipynb and notebooks/zh/more/*.ipynb
     python tools/make_zh.py --sources  print what is to be translated: cells without a translation,
                                        and cells whose English text has changed since
 
-notebooks/zh/0N.md holds the Chinese prose cell by cell; before each stands
-``<!-- cell ID HASH -->`` with the id of the English cell and the hash of the text that was
+notebooks/zh/0N.md, or notebooks/zh/more/NAME.md, holds the Chinese prose cell by cell; before each
+stands ``<!-- cell ID HASH -->`` with the id of the English cell and the hash of the text that was
 translated. Code, outputs and metadata are those of the English notebook, so there is one run of
 each.
 """
@@ -21,10 +21,11 @@ import typer
 from nbformat import NotebookNode
 
 from helpers.command_line import run
-from helpers.settings.paths import NOTEBOOKS
+from helpers.settings.paths import NOTEBOOKS, notebook_paths
 from tools.set_repository import BADGES
 from tools.set_repository import MARK as MARK_OF_BADGES
 
+SHORT = re.compile(r"(?<=^\d\d)_.*")  # what the name of a translation leaves out of 01_...
 MARK = re.compile(r"^<!-- cell (?P<id>[\w-]+) (?P<hash>\w{8}) -->\n", re.MULTILINE)
 
 
@@ -36,7 +37,13 @@ def text_hash(text: str) -> str:
 
 def translation_of(source: Path) -> Path:
     """Where the Chinese prose of an English notebook is."""
-    return NOTEBOOKS / "zh" / f"{source.name[:2]}.md"
+    return chinese_of(source).with_name(f"{SHORT.sub('', source.stem)}.md")
+
+
+def chinese_of(source: Path) -> Path:
+    """Where the Chinese twin of an English notebook is."""
+    folder = NOTEBOOKS / "zh"
+    return (folder / "more" if source.parent.name == "more" else folder) / source.name
 
 
 def read_translation(path: Path) -> dict[str, tuple[str, str]]:
@@ -84,17 +91,20 @@ def main(
 ) -> int:
     """Write the Chinese notebooks from the English ones and their translations."""
     complete = True
-    for source in sorted(NOTEBOOKS.glob("0*.ipynb")):
+    for source in notebook_paths():
         cells = outdated(source)
         if cells:
             complete = False
             to_do = ", ".join(cells)
-            print(f"{source.name}: translate {to_do} in notebooks/zh/{translation_of(source).name}")
+            translation = translation_of(source).relative_to(NOTEBOOKS.parent)
+            print(f"{source.name}: translate {to_do} in {translation.as_posix()}")
         if sources:
             print_sources(source, cells)
         elif not cells:
-            nbformat.write(translated(source), NOTEBOOKS / "zh" / source.name)
-            print(f"notebooks/zh/{source.name}")
+            twin = chinese_of(source)
+            twin.parent.mkdir(exist_ok=True)
+            nbformat.write(translated(source), twin)
+            print(twin.relative_to(NOTEBOOKS.parent).as_posix())
     return 0 if complete else 1
 
 

@@ -1,7 +1,7 @@
 """Run the notebooks for real, in order: ``make course`` and ``make notebooks``.
 
     python tools/run_course.py               into runs/<time>/: executed notebooks, HTML, an index
-    python tools/run_course.py --only 03,05  some of them
+    python tools/run_course.py --only 03,05  some of them (side_ways: one of notebooks/more)
     python tools/run_course.py --in-place    execute the committed notebooks again
 
 A notebook that fails does not stop the others; the exit code is 1 then. A line that a notebook
@@ -30,7 +30,7 @@ from typing_extensions import override
 from helpers.command_line import run
 from helpers.output import clock
 from helpers.settings.errors import CourseError
-from helpers.settings.paths import NOTEBOOKS, ROOT, runs_folder
+from helpers.settings.paths import NOTEBOOKS, ROOT, notebook_paths, runs_folder
 from tools.committed_form import normalise
 from tools.run_report import Outcome, save_notebook, write_index, write_times
 from tools.site.notebook import ANSI
@@ -101,6 +101,11 @@ def error_of(error: Exception) -> str:
     return ANSI.sub("", said)[:300]
 
 
+def name_of(path: Path) -> str:
+    """A notebook's name in the folder of a run, such as 01_... or more/..., without its ending."""
+    return f"more/{path.stem}" if path.parent.name == "more" else path.stem
+
+
 def execute(path: Path, cell_timeout: int, log: Path) -> tuple[NotebookNode, Outcome]:
     """Run one notebook from a fresh kernel in its own folder; the outputs are in what returns.
 
@@ -110,11 +115,11 @@ def execute(path: Path, cell_timeout: int, log: Path) -> tuple[NotebookNode, Out
     notebook = nbformat.read(path, as_version=4)
     notebook, _ = ClearOutputPreprocessor().preprocess(notebook, {})
     cells = [i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    outcome = Outcome(path.stem, title_of(notebook, path.stem), cells=len(cells))
+    outcome = Outcome(name_of(path), title_of(notebook, path.stem), cells=len(cells))
     now = 0  # which of its code cells runs
     started = time.monotonic()
     with progress_line() as progress, log.open("w") as stderr:
-        line = progress.add_task(path.stem, total=len(cells))
+        line = progress.add_task(outcome.name, total=len(cells))
 
         def count(cell: NotebookNode, cell_index: int) -> None:
             nonlocal now
@@ -158,13 +163,15 @@ def overwrite(path: Path, notebook: NotebookNode) -> None:
 
 
 def choose(folder: Path, only: str) -> list[Path]:
-    """The notebooks of a folder whose names begin with one of the numbers in ``only`` (all: "")."""
-    numbers = tuple(part.strip() for part in only.split(",") if part.strip())
-    paths = sorted(folder.resolve().glob("*.ipynb"))
-    chosen = [path for path in paths if not numbers or path.name.startswith(numbers)]
+    """The notebooks of a folder whose names begin with one of the parts of ``only`` (all: "")."""
+    parts = tuple(part.strip() for part in only.split(",") if part.strip())
+    paths = notebook_paths(folder.resolve())
+    chosen = [path for path in paths if not parts or path.name.startswith(parts)]
     if not chosen:
+        beside = ", ".join(path.stem for path in paths if path.parent.name == "more")
         raise CourseError(
-            f"There is no notebook {only} in {folder}: they are named 01_... to 06_...."
+            f"There is no notebook {only} in {folder}: they are named 01_... to 06_... "
+            f"and, in more/, {beside}."
         )
     return chosen
 
@@ -189,7 +196,9 @@ def run_notebooks(paths: list[Path], folder: Path, in_place: bool, cell_timeout:
     """
     outcomes: list[Outcome] = []
     for path in paths:
-        notebook, outcome = execute(path, cell_timeout, folder / f"{path.stem}.log")
+        log = folder / f"{name_of(path)}.log"
+        log.parent.mkdir(exist_ok=True)
+        notebook, outcome = execute(path, cell_timeout, log)
         report(outcome)
         outcomes.append(outcome)
         if in_place and not outcome.error:
@@ -210,7 +219,7 @@ def run_notebooks(paths: list[Path], folder: Path, in_place: bool, cell_timeout:
 
 def main(
     only: Annotated[
-        str, typer.Option(help="Numbers of the notebooks to run, such as 03 or 03,05.")
+        str, typer.Option(help="How the names of the notebooks to run begin, such as 03 or 03,05.")
     ] = "",
     in_place: Annotated[
         bool,

@@ -21,7 +21,7 @@ TEMPLATES = ROOT / "tools" / "templates"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CJK = re.compile(r"[\u4e00-\u9fff]")
 # To another notebook of the course, which has a page beside this one's.
-NOTEBOOK = re.compile(r"(\w+)\.ipynb(?=#|$)")
+NOTEBOOK = re.compile(r"((?:\.\./|more/)?\w+)\.ipynb(?=#|$)")
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Outcome:
     ``result`` is its headline, ``error`` one line about its failure; the other one is empty.
     """
 
-    name: str
+    name: str  # of its files in the folder of the run, without their endings
     title: str
     seconds: float = 0.0
     cells: int = 0
@@ -44,17 +44,22 @@ def save_notebook(notebook: NotebookNode, outcome: Outcome, source: Path, folder
 
     The page needs nothing but itself: style, formulas and pictures are in it.
     """
+    file = folder / f"{outcome.name}.ipynb"
+    file.parent.mkdir(exist_ok=True)
     drop_widgets(notebook)
-    move_links(notebook, source, folder)
+    move_links(notebook, source, file.parent)
     chinese = bool(CJK.search(outcome.title))
     links: list[Link] = [
-        ("全部 Notebook" if chinese else "All notebooks", "index.html"),
-        ("Notebook 文件" if chinese else "Notebook as a file", f"{outcome.name}.ipynb"),
+        (
+            "全部 Notebook" if chinese else "All notebooks",
+            os.path.relpath(folder / "index.html", file.parent),
+        ),
+        ("Notebook 文件" if chinese else "Notebook as a file", file.name),
     ]
     body = render_notebook(notebook, to_its_page).html
     page = standalone(outcome.title, body, links, chinese)
-    (folder / f"{outcome.name}.html").write_text(page + "\n", encoding="utf-8")
-    nbformat.write(notebook, folder / f"{outcome.name}.ipynb")
+    file.with_suffix(".html").write_text(page + "\n", encoding="utf-8")
+    nbformat.write(notebook, file)
 
 
 def to_its_page(address: str) -> str:
@@ -70,9 +75,12 @@ def drop_widgets(notebook: NotebookNode) -> None:
 
 
 def move_links(notebook: NotebookNode, source: Path, folder: Path) -> None:
-    """Make links that lead out of the notebook's folder right for another folder."""
+    """Make links that lead out of the notebook's folder right for another folder. Other notebooks
+    of the run lie as in the course."""
 
     def moved(match: re.Match[str]) -> str:
+        if NOTEBOOK.match(match[2]):
+            return match[0]
         return match[1] + os.path.relpath(source / match[2], folder)
 
     for cell in notebook.cells:

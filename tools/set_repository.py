@@ -31,9 +31,10 @@ def files(root: Path = ROOT) -> list[Path]:
     notebooks = root / "notebooks"
     return [
         root / "CITATION.cff",
-        *sorted((notebooks / "zh").glob("*.md")),
-        *sorted((notebooks / "zh").glob("*.ipynb")),
+        *sorted((notebooks / "zh").rglob("*.md")),
+        *sorted((notebooks / "zh").rglob("*.ipynb")),
         *sorted(notebooks.glob("*.ipynb")),
+        *sorted((notebooks / "more").glob("*.ipynb")),
     ]
 
 
@@ -54,8 +55,12 @@ def badges(name: str, path: Path, root: Path = ROOT) -> str:
         return MARK
     notebook = path
     if path.suffix == ".md":
-        [english] = (root / "notebooks").glob(f"{path.stem}_*.ipynb")
-        notebook = path.parent / english.name
+        english = root / "notebooks" / path.parent.relative_to(root / "notebooks" / "zh")
+        [notebook] = [
+            path.parent / found.name
+            for pattern in (f"{path.stem}.ipynb", f"{path.stem}_*.ipynb")
+            for found in english.glob(pattern)
+        ]
     file = f"{name}/blob/main/{notebook.relative_to(root).as_posix()}"
     colab = "https://colab.research.google.com"
     return (

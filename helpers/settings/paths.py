@@ -15,3 +15,9 @@ def runs_folder(name: str = "") -> Path:
     leave behind does not overwrite a policy that somebody trained.
     """
     return ROOT / os.environ.get("COURSE_RUNS", "runs") / name
+
+
+def notebook_paths(folder: Path = NOTEBOOKS) -> list[Path]:
+    """The notebooks of a language: the six in their order, then those beside the thread, which are
+    in more/."""
+    return [*sorted(folder.glob("*.ipynb")), *sorted((folder / "more").glob("*.ipynb"))]

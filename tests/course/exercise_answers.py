@@ -5,6 +5,7 @@ import re
 import nbformat
 import torch
 
+from helpers.course.by_hand_agents import checkbox_agent, find_bid
 from helpers.course.by_hand_ledger import append, columns, gap
 from helpers.course.by_hand_lora import LoRALinear, adapter_parameters
 from helpers.course.by_hand_parser import fits, split_call, worked_example
@@ -31,13 +32,6 @@ def solution(cell, name, **imported):
 # 1.1: the bid of the element with a role and a name
 
 
-def find_bid(elements, role, name):
-    for element in elements:
-        if element.role == role and element.name == name:
-            return element.bid
-    return None
-
-
 def another_case(elements, role, name):
     of_the_role = [element for element in elements if element.role == role]
     return find_bid(of_the_role, role, name.capitalize())
@@ -57,14 +51,6 @@ def element_for_its_bid(elements, role, name):
 
 
 # 1.2: an agent that ticks the boxes of the goal, and then submits
-
-
-def checkbox_agent(seen, turn):
-    names = seen.goal.removeprefix("Select ").removesuffix(" and click Submit.").split(", ")
-    for element in seen.elements:
-        if element.role == "checkbox" and element.name in names and element.value != "true":
-            return f"click('{element.bid}')"
-    return f"click('{find_bid(seen.elements, 'button', 'Submit')}')"
 
 
 def submits_at_once(seen, turn):

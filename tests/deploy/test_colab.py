@@ -27,7 +27,7 @@ import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from helpers.settings.paths import ROOT
+from helpers.settings.paths import ROOT, notebook_paths
 from tools.set_repository import SETTING
 
 SNAP = """#!/bin/sh
@@ -64,13 +64,13 @@ type(sys.stdout).fileno = no_fileno
 
 
 def setup_cells():
-    """{notebook: source} of the first code cell of each; cells that differ by the notebook's number
+    """{notebook: source} of the first code cell of each; cells that differ by the notebook's name
     only count once."""
     found = {}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    for path in notebook_paths():
         cells = nbformat.read(path, as_version=4).cells
         source = next(cell.source for cell in cells if cell.cell_type == "code")
-        without_number = re.sub(r'setup\("\d\d", FETCHED, minutes=\d+\)', "setup", source)
+        without_number = re.sub(r'setup\("[\w ]+", FETCHED, minutes=\d+\)', "setup", source)
         found.setdefault(without_number, (path.stem, source))
     return dict(found.values())
 

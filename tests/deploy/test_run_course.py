@@ -48,17 +48,20 @@ def write_notebook(path: Path, title: str, *sources: str) -> bytes:
     return path.read_bytes()
 
 
-def write_three(top):
-    """One that works, one that raises, one that ends its kernel; returns their paths and bytes."""
+def write_four(top):
+    """One that works, one that raises, one that ends its kernel, and one beside the thread; returns
+    their paths and bytes."""
     folder = top / "notebooks"
-    folder.mkdir()
-    paths = [folder / name for name in ("01_works.ipynb", "02_raises.ipynb", "03_dies.ipynb")]
+    (folder / "more").mkdir(parents=True)
+    names = ("01_works.ipynb", "02_raises.ipynb", "03_dies.ipynb", "more/aside.ipynb")
+    paths = [folder / name for name in names]
     before = [
         write_notebook(paths[0], "1. It works", PROGRESS, RESULT),
         write_notebook(
             paths[1], "2. It raises", "1", "raise ValueError('no such task: klick')", "2"
         ),
         write_notebook(paths[2], "3. It dies", "import os; os._exit(3)", "2"),
+        write_notebook(paths[3], "Aside", "1"),
     ]
     return paths, before
 
@@ -74,35 +77,38 @@ def run_course(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A run of the three: its folder, the notebooks' paths and former bytes, and the process."""
+    """A run of the four: its folder, the notebooks' paths and former bytes, and the process."""
     folder = tmp_path_factory.mktemp("course")
-    paths, before = write_three(folder)
+    paths, before = write_four(folder)
     return folder, paths, before, run_course(folder)
 
 
 def test_course_runs_all_and_reports_what_failed(finished):
     _, paths, before, done = finished
     assert done.returncode == 1, done.stderr
-    works, raises, dies, summary = done.stdout.splitlines()
+    works, raises, dies, aside, summary = done.stdout.splitlines()
     assert re.fullmatch(r"  ok +01_works +\d+:\d\d  0\.42 \[0\.33, 0\.51\], n = 100", works)
     assert re.fullmatch(
         r"  FAIL +02_raises +\d+:\d\d  cell 2 of 3: ValueError: no such task: klick", raises
     )
     assert re.fullmatch(r"  FAIL +03_dies +\d+:\d\d  cell 1 of 2: the kernel died .*", dies)
-    assert summary.startswith("1 of 3 notebooks ran")
+    assert re.fullmatch(r"  ok +more/aside +\d+:\d\d  1 cells", aside)
+    assert summary.startswith("2 of 4 notebooks ran")
     assert [path.read_bytes() for path in paths] == before  # what is committed stays as it is
 
 
 def test_course_writes_pages_that_can_be_read(finished):
     folder, paths, _, _ = finished
     made = next((folder / "runs").iterdir())
-    written = {path.name for path in made.iterdir()}
-    assert {f"{path.stem}{end}" for path in paths for end in (".ipynb", ".html")} <= written
+    written = {path.relative_to(made).as_posix() for path in made.rglob("*.*")}
+    names = [path.relative_to(folder / "notebooks").with_suffix("").as_posix() for path in paths]
+    assert {f"{name}{end}" for name in names for end in (".ipynb", ".html")} <= written
     assert "index.html" in written
     index = (made / "index.html").read_text()
     assert "2. It raises" in index
     assert "no such task: klick" in index
     assert 'href="01_works.html"' in index
+    assert 'href="more/aside.html"' in index
     works = (made / "01_works.html").read_text()
     assert "0.42 [0.33, 0.51]" in works
     assert "<em>Run this notebook.</em>" in works
@@ -138,7 +144,7 @@ def test_links_of_a_chinese_notebook_are_right_in_the_folder_of_the_run(tmp_path
 
 @pytest.mark.slow
 def test_notebooks_in_place_are_normal_and_stay_the_same(tmp_path):
-    paths, before = write_three(tmp_path)
+    paths, before = write_four(tmp_path)
     command = ("--in-place", "--only")
     assert run_course(tmp_path, *command, "01").returncode == 0
     once = paths[0].read_bytes()

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from helpers.settings.paths import ROOT
+from helpers.settings.paths import ROOT, notebook_paths
 from tools.set_repository import badges, current
 
 pytestmark = pytest.mark.docs
@@ -36,9 +36,9 @@ def documents(root: Path = ROOT) -> list[Path]:
     texts = [
         path
         for path in root.rglob("*.md")
-        if not SKIPPED & set(path.relative_to(root).parts) and path.parent != chinese
+        if not SKIPPED & set(path.relative_to(root).parts) and chinese not in path.parents
     ]
-    notebooks = [*(root / "notebooks").glob("*.ipynb"), *chinese.glob("*.ipynb")]
+    notebooks = [*notebook_paths(root / "notebooks"), *notebook_paths(chinese)]
     return sorted([*texts, *notebooks])
 
 

@@ -5,11 +5,11 @@ import re
 import nbformat
 import pytest
 
-from helpers.settings.paths import NOTEBOOKS
+from helpers.settings.paths import NOTEBOOKS, notebook_paths
 
 pytestmark = pytest.mark.docs
 
-PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+PATHS = notebook_paths()
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MAX_BYTES = 600_000
 MAX_LINES = 30  # of a code cell
@@ -61,7 +61,9 @@ def pictures(text):
 
 
 def test_there_are_six():
-    assert [path.name[:3] for path in PATHS] == [f"{number:02d}_" for number in range(1, 7)]
+    assert [path.name[:3] for path in sorted(NOTEBOOKS.glob("*.ipynb"))] == [
+        f"{number:02d}_" for number in range(1, 7)
+    ]
 
 
 def test_valid_with_ids_and_the_kernel_python3(notebook):

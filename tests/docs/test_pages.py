@@ -27,7 +27,7 @@ from documents import (
     tables,
 )
 
-from helpers.settings.paths import NOTEBOOKS, ROOT
+from helpers.settings.paths import NOTEBOOKS, ROOT, notebook_paths
 from helpers.settings.profiles import Profile
 from tools import make_results
 
@@ -139,7 +139,7 @@ def linked_files(name):
 
 
 CHINESE = [chinese for _, chinese in PAIRS]
-CHINESE += [path.relative_to(ROOT).as_posix() for path in (NOTEBOOKS / "zh").glob("*.ipynb")]
+CHINESE += [path.relative_to(ROOT).as_posix() for path in notebook_paths(NOTEBOOKS / "zh")]
 
 
 @pytest.mark.parametrize("name", sorted(CHINESE))

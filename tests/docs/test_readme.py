@@ -5,6 +5,8 @@ import re
 import pytest
 from documents import CJK, CODE_BLOCK, GENERATED, chinese_page, code_blocks, links, prose, read
 
+from helpers.settings.paths import ROOT, notebook_paths
+
 pytestmark = pytest.mark.docs
 
 NAMES = ("README.md", "README_zh.md")
@@ -60,7 +62,7 @@ def test_no_name_of_a_repository_has_to_be_filled_in(text):
 def test_it_leads_to_every_notebook_and_to_every_page(name):
     targets = {target.partition("#")[0] for target in links(read(name))}
     notebooks = {target for target in targets if target.endswith(".ipynb")}
-    assert len(notebooks) == 6
+    assert notebooks == {path.relative_to(ROOT).as_posix() for path in notebook_paths()}
     pages = {
         "docs/README.md",
         "docs/concepts.md",

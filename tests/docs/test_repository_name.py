@@ -10,7 +10,7 @@ import sys
 import nbformat
 import pytest
 
-from helpers.settings.paths import ROOT
+from helpers.settings.paths import NOTEBOOKS, ROOT, notebook_paths
 from tools import make_zh, set_repository
 
 pytestmark = pytest.mark.docs
@@ -64,8 +64,9 @@ def test_the_name_stands_everywhere_and_is_all_that_changes(copy):
 
 def test_a_badge_opens_its_own_notebook(copy):
     set_repository.set_repository("me/course", copy)
-    notebooks = [*copy.glob("notebooks/*.ipynb"), *copy.glob("notebooks/zh/*.ipynb")]
-    assert len(notebooks) == 12
+    english, chinese = notebook_paths(copy / "notebooks"), notebook_paths(copy / "notebooks" / "zh")
+    assert len(english) == len(chinese) > 6
+    notebooks = [*english, *chinese]
     for notebook in notebooks:
         file = f"me/course/blob/main/{notebook.relative_to(copy)}"
         assert addresses(notebook) == [
@@ -87,12 +88,14 @@ def test_without_a_name_there_is_none_to_copy(copy):
 def test_the_chinese_prose_stays_the_one_of_its_notebook(copy):
     """A badge is no text that somebody translates."""
     set_repository.set_repository("me/course", copy)
-    for source in sorted(copy.glob("notebooks/*.ipynb")):
+    for source in notebook_paths(copy / "notebooks"):
         [cell, *_] = nbformat.read(source, as_version=4).cells
-        known = make_zh.read_translation(copy / "notebooks" / "zh" / f"{source.name[:2]}.md")
+        twin = copy / "notebooks" / "zh" / source.relative_to(copy / "notebooks")
+        prose = make_zh.translation_of(NOTEBOOKS / source.relative_to(copy / "notebooks"))
+        known = make_zh.read_translation(copy / prose.relative_to(ROOT))
         translated_from, text = known[cell.id]
         assert make_zh.text_hash(cell.source) == translated_from
-        chinese = nbformat.read(copy / "notebooks" / "zh" / source.name, as_version=4)
+        chinese = nbformat.read(twin, as_version=4)
         assert chinese.cells[0].source == text
 
 

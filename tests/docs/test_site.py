@@ -121,6 +121,7 @@ def test_every_text_and_every_notebook_is_a_page_in_both_languages(site, pages):
         assert (site / place_of(twin_of(document.source))).is_file(), document.source
     assert {"player.html", "zh/player.html", "index.html", "zh/index.html"} <= set(pages)
     assert len([name for name in pages if re.search(r"notebooks/0\d_", name)]) == 12
+    assert {"notebooks/more/side_ways.html", "zh/notebooks/more/side_ways.html"} <= set(pages)
 
 
 def test_every_link_leads_to_a_page_and_a_heading(site, pages):

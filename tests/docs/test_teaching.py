@@ -27,6 +27,7 @@ pytestmark = pytest.mark.docs
 ENGLISH = "docs/teaching/README.md"
 CHINESE = "docs/zh/teaching/README.md"
 PATHS = {path.name[1]: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+MORE = {"Side ways": NOTEBOOKS / "more" / "side_ways.ipynb"}
 IN_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -41,8 +42,8 @@ def chinese():
 
 
 def cells(number, kind):
-    """The cells of one kind of the notebook with a number."""
-    notebook = nbformat.read(PATHS[number], as_version=4)
+    """The cells of one kind of the notebook with a number, or with a name."""
+    notebook = nbformat.read((PATHS | MORE)[number], as_version=4)
     return [cell for cell in notebook.cells if cell.cell_type == kind]
 
 
@@ -212,7 +213,9 @@ def test_answers_are_backed_by_the_sections_they_name(english):
     answers = [" ".join(p.split()) for p in paragraphs if p.startswith("**")]
     assert len(answers) >= 10
     for answer in answers:
-        named = re.findall(r"\[[Nn]otebook (\d), sections? ([\d, ]+)\]", answer)
+        named = re.findall(
+            r"\[(?:[Nn]otebook (?=\d))?(\d|Side ways), sections? ([\d, ]+)\]", answer
+        )
         assert named or "](../results.md#" in answer, answer
         for number, numbers in named:
             for section in numbered(numbers):
@@ -252,14 +255,14 @@ def test_settings_are_those_of_the_profiles(english):
 
 def test_what_a_notebook_is_said_to_read_is_there_and_read():
     for number, folder, file in (
-        ("1", "environment", "result.json"),
+        ("Side ways", "environment", "result.json"),
         ("4", "audit", "result.json"),
     ):
         assert (RECORDINGS / folder / file).exists()
         assert f'"recordings" / "{folder}" / "{file}"' in code(number)
     for number in PATHS:
         assert ('runs_folder("notebook05")' in code(number)) == (number in "56")
-        assert ("recordings" in code(number)) == (number in "1456")
+        assert ("recordings" in code(number)) == (number in "456")
 
 
 def test_commands_exist(english):

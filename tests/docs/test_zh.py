@@ -7,12 +7,12 @@ import nbformat
 import pytest
 from documents import CJK
 
-from helpers.settings.paths import NOTEBOOKS
-from tools.make_zh import MARK, outdated, read_translation, translated
+from helpers.settings.paths import NOTEBOOKS, notebook_paths
+from tools.make_zh import MARK, chinese_of, outdated, read_translation, translated
 
 pytestmark = pytest.mark.docs
 
-SOURCES = sorted(NOTEBOOKS.glob("0*.ipynb"))
+SOURCES = notebook_paths()
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FOLDED = re.compile(
     r"<details><summary>(?:中文摘要|English abstract)</summary>.*?</details>", re.DOTALL
@@ -32,7 +32,7 @@ def cells(path, kind):
 
 def chinese(source):
     """The Chinese notebook of an English one."""
-    return NOTEBOOKS / "zh" / source.name
+    return chinese_of(source)
 
 
 def prose(text):
@@ -76,7 +76,7 @@ def test_prose_says_the_same(source):
 
 
 def test_links_lead_somewhere(source):
-    folder = NOTEBOOKS / "zh"
+    folder = chinese(source).parent
     for cell in cells(chinese(source), "markdown").values():
         for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", cell.source)):
             if not link.startswith(("http", "#")):

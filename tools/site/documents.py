@@ -11,7 +11,7 @@ from functools import cached_property
 
 import nbformat
 
-from helpers.settings.paths import ROOT
+from helpers.settings.paths import NOTEBOOKS, ROOT, notebook_paths
 from tools.site.markdown import Page, render
 from tools.site.notebook import render_notebook
 
@@ -20,7 +20,12 @@ HOME = {ENGLISH: "README.md", CHINESE: "README_zh.md"}
 # Where the twin of an English text has another name than docs/zh/NAME or notebooks/zh/NAME.
 TWINS = {"README.md": "README_zh.md", "CONTRIBUTING.md": "docs/zh/contributing.md"}
 # A folder that has no page of its own.
-INSTEAD = {"notebooks": "README.md", "notebooks/zh": "README_zh.md"}
+INSTEAD = {
+    "notebooks": "README.md",
+    "notebooks/more": "README.md",
+    "notebooks/zh": "README_zh.md",
+    "notebooks/zh/more": "README_zh.md",
+}
 SHOWN_AS_THEY_ARE = {".html", ".png", ".gif", ".jpg", ".webp", ".ipynb"}
 
 
@@ -119,8 +124,11 @@ class Document:
 
 def main_documents() -> list[Document]:
     """The texts that stand in the navigation: README, contributing, docs and notebooks, twice."""
-    patterns = ("docs/**/*.md", "notebooks/*.ipynb", "notebooks/zh/*.ipynb")
-    found = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    found = [
+        *sorted(ROOT.glob("docs/**/*.md")),
+        *notebook_paths(),
+        *notebook_paths(NOTEBOOKS / "zh"),
+    ]
     sources = [path.relative_to(ROOT).as_posix() for path in found]
     return [
         Document(source) for source in ("README.md", "README_zh.md", "CONTRIBUTING.md", *sources)
