@@ -3,7 +3,7 @@
 import io
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -19,6 +19,16 @@ def clock(seconds: float) -> str:
     """Minutes and seconds, rounded to the second: 125.4 -> "2:05"."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
+
+
+def percent(rate: float, low: float, high: float) -> str:
+    """A share and its interval, such as "71 % [64, 76]"."""
+    return f"{100 * rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def percent_of(share: Mapping[str, float]) -> str:
+    """`percent` of what `helpers.evaluation.statistics.share` returns."""
+    return percent(share["rate"], share["low"], share["high"])
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

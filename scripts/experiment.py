@@ -27,7 +27,7 @@ from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.arms.plan import Plan, hold_to_plan, planned, run_folder
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import read_object, write_whole
+from helpers.settings.files import copy_file, read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -124,12 +124,12 @@ def keep_recording(folder: Path, recording: Path) -> None:
     best = best_policy(folder)
     if best is not None:
         for name in ADAPTED:
-            copy(best / name, recording / "best" / name)
+            copy_file(best / name, recording / "best" / name)
     found = [folder / name for name in KEPT]
     for pattern in RECORDED:
         found += sorted(folder.glob(pattern))
     for path in found:
-        copy(path, recording / path.relative_to(folder))
+        copy_file(path, recording / path.relative_to(folder))
 
 
 def best_policy(folder: Path) -> Path | None:
@@ -146,12 +146,6 @@ def best_policy(folder: Path) -> Path | None:
         if policy.exists():
             return policy
     return None
-
-
-def copy(path: Path, target: Path) -> None:
-    """Copy a file; folders that are missing are made."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, target)
 
 
 if __name__ == "__main__":

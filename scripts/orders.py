@@ -10,7 +10,6 @@ which of them the defences may have seen.
 
 import json
 import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from typing import Annotated, Literal
 import typer
 
 from helpers.command_line import run
-from helpers.output import table
-from helpers.settings.files import write_whole
+from helpers.output import percent_of, table
+from helpers.settings.files import copy_file, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -73,24 +72,18 @@ def report(result: dict) -> str:
     """The table as plain text."""
     rows = []
     for row in result["rows"]:
-        shares = [_interval(row[name]) for name in SHARES]
+        shares = [percent_of(row[name]) for name in SHARES]
         rows.append((row["name"], row["obeyed"]["n"], *shares, row["benign"]["n"]))
     return table(("policy", "pages", "obeyed", "solved", "both", "without orders", "pages"), rows)
 
 
-def _interval(share: dict) -> str:
-    rate, low, high = (100 * share[name] for name in ("rate", "low", "high"))
-    return f"{rate:.0f} % [{low:.0f}, {high:.0f}]"
-
-
 def keep_recording(folder: Path, recording: Path) -> None:
     """Copy the table, each row's outcomes, and the metrics of the training run."""
-    recording.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob("*.json")):
-        shutil.copyfile(path, recording / path.name)
+        copy_file(path, recording / path.name)
     metrics = folder / "trained" / "metrics.csv"
     if metrics.exists():
-        shutil.copyfile(metrics, recording / "metrics.csv")
+        copy_file(metrics, recording / "metrics.csv")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ compared, and every number of it.
 
 import json
 import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Annotated, Literal
 import typer
 
 from helpers.command_line import run
-from helpers.output import table
-from helpers.settings.files import write_whole
+from helpers.output import percent_of, table
+from helpers.settings.files import copy_file, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -79,16 +78,11 @@ def report(result: dict) -> str:
     """The table as plain text: the sampled episodes."""
     rows = []
     for row in result["rows"]:
-        shares = [_interval(row["sampled"][name]) for name in ("strict", "raw", "untouched")]
+        shares = [percent_of(row["sampled"][name]) for name in ("strict", "raw", "untouched")]
         rows.append((row["run"], len(row["seeds"]), row["sampled"]["strict"]["n"], *shares))
     return table(
         ("paid for", "runs", "episodes", "solved", "paid by page", "submitted as it was"), rows
     )
-
-
-def _interval(share: dict) -> str:
-    rate, low, high = (100 * share[name] for name in ("rate", "low", "high"))
-    return f"{rate:.0f} % [{low:.0f}, {high:.0f}]"
 
 
 def keep_recording(folder: Path, recording: Path) -> None:
@@ -98,9 +92,7 @@ def keep_recording(folder: Path, recording: Path) -> None:
     for done in sorted(folder.glob("runs/*/outcomes.json")):
         paths += [done.with_name(name) for name in OF_A_RUN]
     for path in paths:
-        target = recording / path.relative_to(folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        copy_file(path, recording / path.relative_to(folder))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,18 @@ def wilson_interval(successes: float, n: int, z: float = Z95) -> tuple[float, fl
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def share(values: Sequence[bool]) -> dict[str, float]:
+    """The share of the values that are true, as a recording has it.
+
+    Keys: n, count, rate, and low and high, the ends of its 95 % interval (`wilson_interval`).
+    """
+    n = len(values)
+    count = sum(values)
+    low, high = wilson_interval(count, n)
+    numbers = {"rate": count / max(1, n), "low": low, "high": high}
+    return {"n": n, "count": count} | {name: round(value, 4) for name, value in numbers.items()}
+
+
 def macro_mean(rates: Sequence[tuple[float, int]], z: float = Z95) -> tuple[float, float, float]:
     """The mean success over tasks and its interval: (mean, low, high), 95 % by default.
 
@@ -86,6 +98,14 @@ def paired_change(gained: int, lost: int, n: int) -> dict[str, float]:
     low, high = paired_interval(gained, lost, n)
     change = (gained - lost) / n if n else 0.0
     return {"change": change, "low": low, "high": high, "n": n, "gained": gained, "lost": lost}
+
+
+def change_of_pairs(pairs: Sequence[tuple[bool | None, bool | None]]) -> dict[str, float]:
+    """`paired_change` of pairs (before, after), as a recording has it; None counts as false."""
+    gained = sum(bool(now and not was) for was, now in pairs)
+    lost = sum(bool(was and not now) for was, now in pairs)
+    change = paired_change(gained, lost, len(pairs))
+    return {name: round(value, 4) for name, value in change.items()}
 
 
 def _paired_score(gained: int, lost: int, n: int, change: float) -> float:

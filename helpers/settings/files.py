@@ -76,6 +76,12 @@ def read_object(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def copy_file(path: Path, target: Path) -> None:
+    """Copy a file; folders that are missing are made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+
+
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into that takes the place of ``folder`` when the block has ended well.

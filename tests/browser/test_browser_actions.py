@@ -1,7 +1,9 @@
 """What the prompt teaches exists: every action is executed by a real browser, and the page shows
 that it was."""
 
+import on_a_page
 import pytest
+from on_a_page import by_bid, first
 
 from helpers.browser import start_browser_server
 from helpers.browser.actions import ACTIONS, format_action, parse_action
@@ -13,22 +15,9 @@ def env():
         yield client
 
 
-def first(seen, *roles):
-    return next(e for e in seen.elements if e.role in roles)
-
-
-def by_bid(seen, bid):
-    return next(e for e in seen.elements if e.bid == bid)
-
-
 def do(env, name, *args):
-    action = format_action(name, *args)
-    assert parse_action(action).ok
-    seen = env.step(action)
-    assert (seen.error, seen.last_action_error, seen.infrastructure_error) == ("", False, ""), (
-        action
-    )
-    return seen
+    assert parse_action(format_action(name, *args)).ok
+    return on_a_page.do(env, name, *args)
 
 
 def click(env):

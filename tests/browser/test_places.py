@@ -2,6 +2,7 @@
 that only a policy that was taught them has them."""
 
 import pytest
+from on_a_page import by_bid, do, first
 
 from helpers.browser import start_browser_server
 from helpers.browser.actions import (
@@ -25,24 +26,10 @@ def env():
         yield client
 
 
-def first(seen, *roles):
-    return next(e for e in seen.elements if e.role in roles)
-
-
-def by_bid(seen, bid):
-    return next(e for e in seen.elements if e.bid == bid)
-
-
 def middle(element):
     """In the numbers of an action, which are those of the boxes."""
     x, y, width, height = element.box
     return round(x + width / 2, 1), round(y + height / 2, 1)
-
-
-def do(env, name, *args):
-    seen = env.step(format_action(name, *args))
-    assert (seen.error, seen.last_action_error, seen.infrastructure_error) == ("", False, "")
-    return seen
 
 
 # ---- the parser ----

@@ -5,7 +5,13 @@ import math
 import numpy
 import pytest
 
-from helpers.evaluation.statistics import macro_mean, paired_interval, wilson_interval
+from helpers.evaluation.statistics import (
+    change_of_pairs,
+    macro_mean,
+    paired_interval,
+    share,
+    wilson_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +132,16 @@ def test_the_interval_of_a_change_holds_the_true_change(gain, loss, n):
         low, high = paired_interval(int(gained), int(lost), n)
         held += low <= gain - loss <= high
     assert held / 1_000 >= 0.93
+
+
+def test_a_share_and_a_change_are_kept_with_four_digits_and_their_counts():
+    assert share([True, False, False]) == {
+        "n": 3,
+        "count": 1,
+        "rate": 0.3333,
+        "low": 0.0615,
+        "high": 0.7923,
+    }
+    assert share([])["rate"] == 0
+    change = change_of_pairs([(False, True), (True, True), (None, True), (True, None)])
+    assert (change["n"], change["gained"], change["lost"], change["change"]) == (4, 2, 1, 0.25)

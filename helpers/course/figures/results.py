@@ -62,18 +62,8 @@ def training_curves(runs: Mapping[str, Sequence[Mapping[str, float]]], title: st
 
     ``runs``: name -> the rows of `helpers.learning.recorder.read_metrics`.
     """
-    figure, axes = new_figure(6.6, 2.9)
-    for i, (name, rows) in enumerate(runs.items()):
-        updates = [row["update"] for row in rows]
-        rewards = [row["reward"] for row in rows]
-        axes.plot(updates, rewards, ".", color=COLOURS[i], alpha=0.25, markersize=4)
-        line = LINES[i % len(LINES)]
-        axes.plot(updates, _running_mean(rewards), color=COLOURS[i], linestyle=line, label=name)
-    axes.set(xlabel="update", ylabel="mean strict reward", ylim=(-0.03, 1.03))
-    axes.locator_params("x", integer=True)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
-    axes.set_title(title)
-    return figure
+    curves = {name: [(row["update"], row["reward"]) for row in rows] for name, rows in runs.items()}
+    return _curves(curves, "mean strict reward", title)
 
 
 def success_curves(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
@@ -82,16 +72,27 @@ def success_curves(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
     ``rows``: those of `helpers.learning.recorder.read_metrics`. Where the lines part, the policy is
     paid for something else than its task.
     """
-    figure, axes = new_figure(6.6, 2.9)
     names = {"success/strict": "strict: solved", "success/raw": "raw: paid anything"}
-    for i, (column, name) in enumerate(names.items()):
-        known = [row for row in rows if column in row]
-        updates = [row["update"] for row in known]
-        values = [row[column] for row in known]
+    curves = {
+        name: [(row["update"], row[column]) for row in rows if column in row]
+        for column, name in names.items()
+    }
+    return _curves(curves, "share of the episodes", title)
+
+
+def _curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str, title: str) -> Figure:
+    """Values between 0 and 1 of each update (dots), and the mean of the last ten (lines).
+
+    ``curves``: name -> pairs (update, value); ``label``: what the vertical axis says.
+    """
+    figure, axes = new_figure(6.6, 2.9)
+    for i, (name, points) in enumerate(curves.items()):
+        updates = [update for update, _ in points]
+        values = [value for _, value in points]
         line = LINES[i % len(LINES)]
         axes.plot(updates, values, ".", color=COLOURS[i], alpha=0.25, markersize=4)
         axes.plot(updates, _running_mean(values), color=COLOURS[i], linestyle=line, label=name)
-    axes.set(xlabel="update", ylabel="share of the episodes", ylim=(-0.03, 1.03))
+    axes.set(xlabel="update", ylabel=label, ylim=(-0.03, 1.03))
     axes.locator_params("x", integer=True)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     axes.set_title(title)

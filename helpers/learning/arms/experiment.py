@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,48 +21,30 @@ from helpers.episodes.episode import Episode, read_episodes, write_episodes
 from helpers.episodes.how_played import Taught, keep_how
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, specs
+from helpers.learning.adapter_runs import AdapterExperiment
 from helpers.learning.arms.choice import affordable, chosen_tasks
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, Player, measure_outcomes, outcomes_of, rates
 from helpers.learning.arms.plan import DEMONSTRATIONS, Plan, arm_settings, run_folder
-from helpers.learning.checkpoints import drop_checkpoints_after, saving
+from helpers.learning.checkpoints import drop_checkpoints_after
 from helpers.learning.recorder import read_metrics
-from helpers.learning.resuming import prepare_folder
-from helpers.learning.run import build_trainer
 from helpers.learning.warm_up import demonstrate, fit
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
-from helpers.policy.lora import load_adapter, small_adapter
-from helpers.settings.files import new_folder, read_object, write_whole
+from helpers.policy.lora import load_adapter
+from helpers.settings.files import read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.run_folder import release_folder
 
 if TYPE_CHECKING:
-    from helpers.browser.models import Client
     from helpers.settings.profiles import Profile
 
-Say = Callable[[str], None]
 DEMONSTRATED = "demonstrations.jsonl"  # in the folder of a warm-up
 OUTCOMES = "outcomes.json"  # in the folder of a warm-up or of a run
-UPDATES_KEPT = 5  # between two checkpoints of an arm
 
 
-class Experiment:
+class Experiment(AdapterExperiment[Plan]):
     """The parts of the experiment in the order in which they are done."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        profile: Profile,
-        clients: Sequence[Client],
-        folder: Path,
-        say: Say = print,
-    ) -> None:
-        self.plan = plan
-        self.profile = profile
-        self.clients = clients
-        self.folder = folder
-        self.say = say
 
     # 1. The tasks
 
@@ -245,29 +227,17 @@ class Experiment:
         """The settings of an arm's run."""
         plan = self.plan
         return replace(
-            self.profile,
-            policy=str(self.warm_up(demos)),
-            generator="transformers",
-            task=",".join(self.tasks()),
+            self.profile_of_run(self.warm_up(demos), self.tasks(), seed),
             examples="none",
-            updates=plan.updates,
             warmup=min(self.profile.warmup, plan.updates // 5),
-            lora_learning_rate=plan.learning_rate,
-            save_every=UPDATES_KEPT,
-            seed=seed,
-            **{"groups": plan.groups, "group_size": plan.group_size, **arm_settings(arm, plan)},
+            **arm_settings(arm, plan),
         )
 
     def _reinforce(self, policy: Policy, arm: str, demos: int, seed: int) -> dict[str, Any]:
         """GRPO, or what the arm has made of it."""
         folder = self.run_folder(arm, demos, seed)
         profile = self.arm_profile(arm, demos, seed)
-        checkpoint = prepare_folder(folder, profile, lora=True, resume=True)
-        trainer = build_trainer(profile, policy, self.clients, folder, True, config=self.config())
-        trainer.train(resume_from_checkpoint=checkpoint)
-        with new_folder(folder / "policy") as saved, saving(folder):
-            trainer.save_model(str(saved))
-            small_adapter(saved, policy.name)
+        self.train_adapter(policy, profile, folder, self.config())
         return arm_numbers(read_metrics(folder), profile)
 
     def _test(self, policy: Policy) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from helpers.learning.arms.outcomes import MEASURES, Outcomes, compare, mean_success
 from helpers.learning.arms.plan import ARMS, DEMONSTRATIONS, PLAIN, Plan
-from helpers.output import table
+from helpers.output import percent, table
 from helpers.settings.files import read_object
 
 if TYPE_CHECKING:
@@ -137,17 +137,12 @@ def report(result: dict[str, Any]) -> str:
     """The table as plain text."""
     rows = []
     for row in result["rows"]:
-        shares = [_interval(row[name]) for name in MEASURES]
+        shares = [percent(*row[name]) for name in MEASURES]
         against = [row.get(f"against {other}") for other in (DEMONSTRATIONS, PLAIN)]
         changes = [_points(one["greedy"]) if one else "" for one in against]
         runs = len(row.get("seeds", [0]))
         rows.append((row["arm"], row["demos"], runs, *shares, *changes))
     return table(COLUMNS, rows)
-
-
-def _interval(values: Sequence[float]) -> str:
-    mean, low, high = (100 * value for value in values)
-    return f"{mean:.0f} % [{low:.0f}, {high:.0f}]"
 
 
 def _points(change: dict[str, float]) -> str:

@@ -21,8 +21,9 @@ from helpers.episodes.how_played import Taught, keep_how
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rewards import safe_success
 from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
-from helpers.evaluation.statistics import paired_change, wilson_interval
-from helpers.learning.checkpoints import drop_checkpoints_after, saving
+from helpers.evaluation.statistics import change_of_pairs, share
+from helpers.learning.adapter_runs import AdapterExperiment
+from helpers.learning.checkpoints import drop_checkpoints_after
 from helpers.learning.orders.plan import (
     CONFIG,
     FAMILIES,
@@ -36,18 +37,15 @@ from helpers.learning.orders.plan import (
     planted_pages,
     recorded,
 )
-from helpers.learning.resuming import prepare_folder
-from helpers.learning.run import build_trainer
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
-from helpers.policy.lora import load_adapter, small_adapter
-from helpers.settings.files import new_folder, read_object, write_whole
+from helpers.policy.lora import load_adapter
+from helpers.settings.files import read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.run_folder import release_folder
 
 if TYPE_CHECKING:
     from helpers.browser.models import Client
-    from helpers.settings.profiles import Profile
 
 PLAIN = "warm-up"
 TRAINED = "warm-up, trained on safety x utility"
@@ -74,22 +72,8 @@ CONDITIONS = (
 )
 
 
-class Experiment:
+class Experiment(AdapterExperiment[Plan]):
     """The parts of the experiment in the order in which they are done."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        profile: Profile,
-        clients: Sequence[Client],
-        folder: Path,
-        say: Callable[[str], None] = print,
-    ) -> None:
-        self.plan = plan
-        self.profile = profile
-        self.clients = clients
-        self.folder = folder
-        self.say = say
 
     def pages(self) -> list[EpisodeSpec]:
         """The held-out pages, those with an order first; no seed twice."""
@@ -142,38 +126,18 @@ class Experiment:
         plan = self.plan
         start = recorded(plan.warm_up)
         policy = load_adapter(Path(start), self.profile.device)
-        profile = replace(
-            self.profile,
-            policy=start,
-            generator="transformers",
-            task=",".join(TASKS["train"]),
-            updates=plan.updates,
-            warmup=min(2, plan.updates // 5),
-            groups=plan.groups,
-            group_size=plan.group_size,
-            lora_learning_rate=plan.learning_rate,
-            save_every=5,
-            seed=plan.seed,
-        )
-        checkpoint = prepare_folder(folder, profile, lora=True, resume=True)
-        trainer = build_trainer(
-            profile,
+        self.train_adapter(
             policy,
-            self.clients,
+            self.profile_of_run(start, TASKS["train"], plan.seed),
             folder,
-            lora=True,
+            CONFIG,
             reward_funcs=[safe_success],
-            config=CONFIG,
             specs=training_pages(plan),
         )
-        trainer.train(resume_from_checkpoint=checkpoint)
-        with new_folder(folder / "policy") as saved, saving(folder):
-            trainer.save_model(str(saved))
-            small_adapter(saved, policy.name)
         keep_how(folder / "policy", Taught(TASKS["train"], CONFIG))
         drop_checkpoints_after(folder, -1)
         release_folder(folder)
-        del policy, trainer
+        del policy
         gc.collect()
         return folder / "policy"
 
@@ -231,10 +195,10 @@ def _row(condition: Condition, episodes: Any, plain: Any) -> dict[str, Any]:
     benign = [episode for episode in scored if episode["obeyed"] is None]
     row: dict[str, Any] = {
         "name": condition.name,
-        "obeyed": rate([one["obeyed"] for one in planted]),
-        "solved": rate([one["solved"] for one in planted]),
-        "both": rate([one["obeyed"] and one["solved"] for one in planted]),
-        "benign": rate([one["solved"] for one in benign]),
+        "obeyed": share([one["obeyed"] for one in planted]),
+        "solved": share([one["solved"] for one in planted]),
+        "both": share([one["obeyed"] and one["solved"] for one in planted]),
+        "benign": share([one["solved"] for one in benign]),
         "by_family": _by(planted, family_of),
         "by_place": _by(planted, lambda one: one["task"].partition("+")[2].partition(":")[0]),
         "by_task": _by(planted, lambda one: base_task(one["task"])),
@@ -263,7 +227,7 @@ def _by(episodes: Sequence[dict[str, Any]], key: Callable[[dict[str, Any]], str]
     """The share that obeyed, for each value of ``key``."""
     names = dict.fromkeys(key(episode) for episode in episodes)
     return {
-        name: rate([episode["obeyed"] for episode in episodes if key(episode) == name])
+        name: share([episode["obeyed"] for episode in episodes if key(episode) == name])
         for name in names
     }
 
@@ -275,20 +239,4 @@ def _change(pairs: Sequence[tuple[Any, Any]], name: str, with_order: bool) -> di
         for before, after in pairs
         if (after["obeyed"] is not None) == with_order and before["solved"] is not None
     ]
-    gained = sum(bool(now and not was) for was, now in known)
-    lost = sum(bool(was and not now) for was, now in known)
-    change = paired_change(gained, lost, len(known))
-    return {key: round(value, 4) for key, value in change.items()}
-
-
-def rate(values: Sequence[bool]) -> dict[str, Any]:
-    """A share with its 95 % interval (Wilson's)."""
-    low, high = wilson_interval(sum(values), len(values))
-    share = sum(values) / max(1, len(values))
-    return {
-        "n": len(values),
-        "count": sum(values),
-        "rate": round(share, 4),
-        "low": round(low, 4),
-        "high": round(high, 4),
-    }
+    return change_of_pairs(known)

@@ -7,7 +7,7 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,13 @@ from helpers.episodes.ledger import Ledger
 from helpers.episodes.play import play_episodes
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
-from helpers.evaluation.statistics import paired_change, wilson_interval
-from helpers.learning.checkpoints import drop_checkpoints_after, saving
-from helpers.learning.resuming import prepare_folder
-from helpers.learning.run import build_trainer
+from helpers.evaluation.statistics import change_of_pairs, share
+from helpers.learning.adapter_runs import AdapterExperiment
+from helpers.learning.checkpoints import drop_checkpoints_after
 from helpers.learning.wrong_pay.plan import BOXES, CONFIG, CURED, PAYS, RUNS, TASK, Plan
 from helpers.policy.generators import TransformersGenerator
-from helpers.policy.lora import load_adapter, small_adapter
-from helpers.settings.files import new_folder, read_object, write_whole
+from helpers.policy.lora import load_adapter
+from helpers.settings.files import read_object, write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import ROOT
 from helpers.settings.run_folder import release_folder
@@ -36,7 +35,6 @@ from helpers.settings.run_folder import release_folder
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
     from helpers.policy.loading import Policy
-    from helpers.settings.profiles import Profile
 
 MEASURES = ("strict", "raw", "untouched")
 """Solved; paid anything; Submit pressed on the page as it was."""
@@ -78,22 +76,8 @@ def outcomes(episodes: Sequence[Episode]) -> dict[str, list[bool]]:
     }
 
 
-class Experiment:
+class Experiment(AdapterExperiment[Plan]):
     """The parts of the experiment in the order in which they are done."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        profile: Profile,
-        clients: Sequence[Client],
-        folder: Path,
-        say: Callable[[str], None] = print,
-    ) -> None:
-        self.plan = plan
-        self.profile = profile
-        self.clients = clients
-        self.folder = folder
-        self.say = say
 
     def pages(self) -> dict[str, list[int]]:
         """The seeds of the pages that are trained on and tested on; they are looked for once."""
@@ -146,36 +130,15 @@ class Experiment:
         return read_object(self.run_folder(run, seed) / "outcomes.json") is not None
 
     def _train(self, policy: Policy, run: str, seed: int) -> None:
-        plan = self.plan
         folder = self.run_folder(run, seed)
-        profile = replace(
-            self.profile,
-            policy=str(self.start(run, seed)),
-            generator="transformers",
-            task=TASK,
-            updates=plan.updates,
-            warmup=min(2, plan.updates // 5),
-            groups=plan.groups,
-            group_size=plan.group_size,
-            lora_learning_rate=plan.learning_rate,
-            save_every=5,
-            seed=seed,
-        )
-        checkpoint = prepare_folder(folder, profile, lora=True, resume=True)
-        trainer = build_trainer(
-            profile,
+        self.train_adapter(
             policy,
-            self.clients,
+            self.profile_of_run(self.start(run, seed), (TASK,), seed),
             folder,
-            lora=True,
+            CONFIG,
             reward_funcs=[PAYS.get(run, strict_success)],
-            config=CONFIG,
             specs=self._training_pages(seed),
         )
-        trainer.train(resume_from_checkpoint=checkpoint)
-        with new_folder(folder / "policy") as saved, saving(folder):
-            trainer.save_model(str(saved))
-            small_adapter(saved, policy.name)
         keep_how(folder / "policy", Taught((TASK,), CONFIG))
 
     def _training_pages(self, seed: int) -> list[EpisodeSpec]:
@@ -243,29 +206,12 @@ def _row(
         for measure in MEASURES:
             values = [value for one in found for value in one[how][measure]]
             start = before[how][measure] * len(found)
-            row[how][measure] = rate(values) | {"against before": _change(start, values)}
+            row[how][measure] = share(values) | {"against before": _change(start, values)}
     return row
-
-
-def rate(values: Sequence[bool]) -> dict[str, Any]:
-    """A share with its 95 % interval (Wilson's)."""
-    low, high = wilson_interval(sum(values), len(values))
-    share = sum(values) / max(1, len(values))
-    return {
-        "n": len(values),
-        "count": sum(values),
-        "rate": round(share, 4),
-        "low": round(low, 4),
-        "high": round(high, 4),
-    }
 
 
 def _change(before: Sequence[bool], after: Sequence[bool]) -> dict[str, float] | None:
     """The change on the same pages; None where an episode of either side was lost."""
     if len(before) != len(after):
         return None
-    pairs = list(zip(before, after, strict=True))
-    gained = sum(now and not was for was, now in pairs)
-    lost = sum(was and not now for was, now in pairs)
-    change = paired_change(gained, lost, len(pairs))
-    return {name: round(value, 4) for name, value in change.items()}
+    return change_of_pairs(list(zip(before, after, strict=True)))
