@@ -24,6 +24,13 @@ def tiny_llama(tokenizer):
     )
 
 
+def tiny_policy_in(folder, tokenizer):
+    """Such a model and its tokenizer in a folder, which is then the name of a policy."""
+    tiny_llama(tokenizer).save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
 def tiny_tool_caller(policy):
     """Such a model for a policy's tokenizer, and the tokenizer with a template that takes tools."""
     tokenizer = AutoTokenizer.from_pretrained(policy.path)

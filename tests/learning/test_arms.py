@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_models import tiny_llama
+from tiny_models import tiny_policy_in
 
 from helpers import command_line
 from helpers.evaluation.statistics import paired_interval, wilson_interval
@@ -174,10 +174,7 @@ TINY = [
 @pytest.fixture
 def small(policy, tmp_path):
     """The folder of a model of two layers, which learns to click click-test's only button."""
-    folder = tmp_path / "small"
-    tiny_llama(policy.tokenizer).save_pretrained(folder)
-    policy.tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_policy_in(tmp_path / "small", policy.tokenizer)
 
 
 def experiment(folder, policy):

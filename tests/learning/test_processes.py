@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import tiny_llama
+from tiny_models import tiny_policy_in
 
 from helpers.learning.recorder import read_metrics
 from helpers.settings.paths import ROOT
@@ -28,10 +28,7 @@ UPDATES = 2
 @pytest.fixture(scope="module")
 def tiny_policy(policy, tmp_path_factory):
     """The folder of a two-layer Llama with random weights."""
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_llama(policy.tokenizer).save_pretrained(folder)
-    policy.tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_policy_in(tmp_path_factory.mktemp("tiny"), policy.tokenizer)
 
 
 def run(command, folder, tiny_policy):
