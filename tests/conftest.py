@@ -10,18 +10,26 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 # that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-LONGEST = (  # files, the longest first
+LONGEST = (  # files of a minute and more, the longest first
     "05_grpo_training",
-    "03_vllm_rollout_loop",
-    "06_lora_training",
-    "test_training_run",
     "test_parity",
-    "test_rollouts",
-    "test_vllm_server",
+    "03_vllm_rollout_loop",
+    "test_training_run",
     "test_browser_faults",
+    "06_lora_training",
+    "test_vllm_weights",
+    "test_vllm_server",
+    "test_interrupts",
+    "test_page_choice",
+    "test_drawn_episodes",
+    "test_rollouts",
+    "test_sharing",
+    "test_site",
+    "test_arms",
+    "test_vllm_stream",
+    "test_peers_training",
+    "test_not_covered",
     "test_processes",
-    "test_widgets_in_jupyterlab",
-    "test_harness",
 )
 
 
