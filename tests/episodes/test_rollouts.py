@@ -1,9 +1,6 @@
 """The sequence that is trained on is the sequence that was sampled: real policy, real browser."""
 
-import json
-
 import pytest
-from in_python import run_script
 from logprobs import largest_gap
 
 from helpers.browser import BrowserObservation
@@ -16,7 +13,6 @@ from helpers.episodes.rollout_func import make_rollout_func, rollout_columns
 from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.policy.completions import Completion
 from helpers.policy.prompts import build_messages, observation_text, prompt_ids
-from helpers.settings.machine import vllm_problem
 
 TASKS = ("enter-text", "click-option")
 
@@ -44,7 +40,7 @@ def played(policy, generator, browsers):
     watched = Watched(generator)
     episodes = []
     for task in TASKS:
-        pages = specs(task, VALIDATION_SEEDS, 4)
+        pages = specs(task, VALIDATION_SEEDS, 2)
         config = rollout_config(task, max_tokens=12)
         episodes += play_episodes(pages, browsers, watched, policy.tokenizer, config)
     assert sum(len(e.turns) > 1 for e in episodes) >= 2
@@ -106,7 +102,7 @@ def test_the_policy_is_told_why_an_answer_was_no_action(played, policy):
 @pytest.mark.parametrize("mixed", [False, True], ids=["same length", "mixed lengths"])
 def test_a_batch_gives_the_tokens_that_one_at_a_time_gives(policy, generator, played, mixed):
     episodes, calls = played
-    prompts = [prompt for prompt, _ in calls][:6]
+    prompts = [prompt for prompt, _ in calls][:4]
     prompts = [*prompts, prompts[0]] if mixed else [prompts[0]] * 3
     assert (len(set(map(len, prompts))) > 1) == mixed
     together = generator.generate(prompts, 8, 0.0)
@@ -283,40 +279,3 @@ def test_the_prompt_is_the_encoded_conversation(policy, browsers):
     ids = prompt_ids(policy.tokenizer, build_messages(seen, config))
     assert policy.tokenizer.decode(ids).endswith("<|im_start|>assistant\n")
     assert observation_text(seen, config) in policy.tokenizer.decode(ids)
-
-
-VLLM_SCRIPT = """
-import json, sys
-import torch
-from helpers.browser import start_browser_server
-from helpers.policy.loading import load_policy
-from helpers.policy.vllm_engine import start_vllm
-from helpers.episodes.play import play_episodes
-from helpers.episodes.episode import write_episodes
-from helpers.episodes.how_played import rollout_config
-from helpers.episodes.tasks import VALIDATION_SEEDS, specs
-from pathlib import Path
-policy = load_policy(weights=False)
-generator = start_vllm(policy.path)
-pages = specs("enter-text", VALIDATION_SEEDS, 4)
-config = rollout_config("enter-text", max_tokens=12)
-with start_browser_server(workers=1, timeout=120) as server:
-    episodes = play_episodes(pages, server.clients(4), generator, policy.tokenizer, config)
-write_episodes(Path(sys.argv[1]), episodes)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
-def test_vllm_samples_with_the_same_logprobs(policy, tmp_path):
-    """In a process of its own, because vLLM never gives its memory back within one."""
-    run_script(VLLM_SCRIPT, tmp_path / "e.jsonl", timeout=500)
-    episodes = read_episodes(tmp_path / "e.jsonl")
-    turns = sum(len(e.turns) for e in episodes)
-    assert len(episodes) == 4
-    assert turns > 4
-    check_rollout(rollout_columns(episodes, policy.tokenizer), 1)
-    gaps = [largest_gap(policy.model, e) for e in episodes]
-    print(f"largest gap, vLLM: {max(gaps):.1e} over {turns} turns")
-    assert max(gaps) <= 1e-3
-    assert json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])["task"] == "enter-text"

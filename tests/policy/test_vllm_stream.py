@@ -1,17 +1,28 @@
-"""Answers one by one with a vLLM engine, in a process of its own: vLLM keeps its memory."""
+"""What a vLLM engine answers, one by one and in episodes, in a process of its own: vLLM keeps its
+memory. One engine serves all tests, because it takes half a minute to start."""
 
 import json
 import signal
 
 import pytest
 from in_python import run_script
+from logprobs import largest_gap
 
+from helpers.episodes.episode import read_episodes
+from helpers.episodes.ledger import check_rollout
+from helpers.episodes.rollout_func import rollout_columns
 from helpers.policy.vllm_stream import interrupts_held
 from helpers.settings.machine import vllm_problem
 
 SCRIPT = """
 import json, signal, sys
+from pathlib import Path
 from asking import ask
+from helpers.browser import start_browser_server
+from helpers.episodes.episode import write_episodes
+from helpers.episodes.how_played import rollout_config
+from helpers.episodes.play import play_episodes
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.policy.loading import load_policy
 from helpers.policy.streams import Request, Sampling
 from helpers.policy.vllm_engine import start_vllm
@@ -73,16 +84,29 @@ found = {
     "interrupted": interrupted(),
     "afterwards": [(a.ids, a.logprobs) for a in generator.generate(prompts, 8, 0.0)],
 }
-open(sys.argv[1], "w").write(json.dumps(found))
+folder = Path(sys.argv[1])
+(folder / "found.json").write_text(json.dumps(found))
+
+pages = specs("enter-text", VALIDATION_SEEDS, 4)
+config = rollout_config("enter-text", max_tokens=12)
+with start_browser_server(workers=1, timeout=120) as server:
+    episodes = play_episodes(pages, server.clients(4), generator, policy.tokenizer, config)
+write_episodes(folder / "episodes.jsonl", episodes)
 """
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def folder(tmp_path_factory):
+    """Where the script has written."""
+    folder = tmp_path_factory.mktemp("vllm")
+    run_script(SCRIPT, folder, timeout=500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
     """What the script has found."""
-    path = tmp_path_factory.mktemp("vllm") / "found.json"
-    run_script(SCRIPT, path, timeout=500)
-    return json.loads(path.read_text())
+    return json.loads((folder / "found.json").read_text())
 
 
 def assert_same(some, others):
@@ -117,6 +141,21 @@ def test_what_prompts_begin_with_is_computed_once_also_where_they_come_together(
 def test_an_interrupt_ends_no_step_in_its_middle_and_leaves_nothing_behind(found):
     assert found["interrupted"] == ["step ends", "interrupt", False]
     assert_same(found["afterwards"], found["one call"])
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_vllm_samples_with_the_same_logprobs(folder, policy):
+    path = folder / "episodes.jsonl"
+    episodes = read_episodes(path)
+    turns = sum(len(e.turns) for e in episodes)
+    assert len(episodes) == 4
+    assert turns > 4
+    check_rollout(rollout_columns(episodes, policy.tokenizer), 1)
+    gaps = [largest_gap(policy.model, e) for e in episodes]
+    print(f"largest gap, vLLM: {max(gaps):.1e} over {turns} turns")
+    assert max(gaps) <= 1e-3
+    assert json.loads(path.read_text().splitlines()[0])["task"] == "enter-text"
 
 
 def test_an_interrupt_is_heard_when_the_block_is_over():
