@@ -1,5 +1,5 @@
-"""Training runs as a reader starts them: real browser, real policy, real trainer; small in scale
-only."""
+"""Training runs as a reader starts them: real browser, real trainer, and the real policy where vLLM
+samples; small in scale only."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import time
 
 import pytest
 from safetensors.torch import load_file
+from tiny_models import tiny_policy_in
 
 from helpers import command_line
 from helpers.episodes.episode import read_episodes
@@ -28,7 +29,6 @@ SMOKE = {
 # The entropy bonus moves the weights even where the only group of a tiny batch ends alike.
 BONUS = {"COURSE_ENTROPY": "0.05"}
 TRAIN = {"COURSE_GENERATOR": "transformers", **BONUS}
-LORA = ("--lora", "--updates", "3")
 COMMAND = [sys.executable, "-m", "scripts.train"]
 
 
@@ -48,7 +48,7 @@ def run(folder, *arguments, **environment):
 @pytest.mark.slow
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
 def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
-    done = run(tmp_path, COURSE_GENERATOR="vllm", **BONUS)
+    done = run(tmp_path, COURSE_GENERATOR="vllm", COURSE_EVAL_EPISODES="1", **BONUS)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = read_metrics(tmp_path)
     assert [row["update"] for row in rows] == [1, 2]
@@ -60,10 +60,18 @@ def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def lora(policy, tmp_path_factory):
+    """The options of a run with LoRA, of a policy of two layers: how a run is stopped and goes on
+    does not depend on what the policy is, and the real one takes three minutes."""
+    tiny = tiny_policy_in(tmp_path_factory.mktemp("tiny"), policy.tokenizer)
+    return ["--policy", str(tiny), "--lora", "--updates", "3"]
+
+
+@pytest.fixture(scope="module")
+def whole(lora, tmp_path_factory):
     """The folder of a run with LoRA that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole")
-    done = run(folder, *LORA, **TRAIN)
+    done = run(folder, *lora, **TRAIN)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
@@ -77,10 +85,10 @@ def test_a_run_with_lora_leaves_a_result(whole):
     assert [row["update"] for row in read_metrics(whole)] == [1, 2, 3]
 
 
-def kill_after_two_updates(folder):
+def kill_after_two_updates(folder, lora):
     """Start a run and kill it when update 2 is logged, its checkpoint perhaps half written."""
     killed = subprocess.Popen(
-        [*COMMAND, "--output", str(folder), *LORA, "--no-before"],
+        [*COMMAND, "--output", str(folder), *lora, "--no-before"],
         cwd=ROOT,
         env={**os.environ, **SMOKE, **TRAIN},
         stdout=subprocess.DEVNULL,
@@ -114,10 +122,10 @@ def trained_episodes(folder):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
-    kill_after_two_updates(tmp_path)
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, lora, tmp_path):
+    kill_after_two_updates(tmp_path, lora)
     leave_the_worst_behind(tmp_path)
-    again = run(tmp_path, *LORA, "--no-before", "--resume", **TRAIN)
+    again = run(tmp_path, *lora, "--no-before", "--resume", **TRAIN)
     assert again.returncode == 0, again.stderr[-3000:]
 
     there, here = read_metrics(whole), read_metrics(tmp_path)

@@ -76,7 +76,7 @@ def test_episodes_sampled_on_a_server_are_the_sequence_that_is_trained_on(url, p
     )
     sampler = trainer_generator(trainer, policy.tokenizer)
     assert isinstance(sampler, VLLMServerGenerator)
-    pages = specs("click-option", VALIDATION_SEEDS, 6)
+    pages = specs("click-option", VALIDATION_SEEDS, 4)
     config = rollout_config("click-option")
     episodes = play_episodes(pages, browsers, sampler, policy.tokenizer, config)
     assert all(e.reward is not None and e.turns for e in episodes)
@@ -104,7 +104,7 @@ def test_a_server_samples_from_the_weights_that_are_trained(url, tmp_path):
     weights of this run."""
     settings = {
         "COURSE_SCALE": "smoke",
-        "COURSE_EVAL_EPISODES": "4",
+        "COURSE_EVAL_EPISODES": "1",
         "COURSE_LEARNING_RATE": "1e-4",
         "COURSE_WARMUP": "0",
         "COURSE_ENTROPY": "0.05",  # it moves the weights even where a tiny group ends alike
