@@ -10,8 +10,9 @@ from helpers.settings.paths import ROOT
 
 ROOMS = ("helpers", "scripts", "tools", "benchmarks")
 
-# Runs in a process of its own: it imports the modules that it is given and says what else is
-# different then. (Libraries set variables of the environment for themselves; that is not compared.)
+# Runs in a process of its own: it imports the modules that it is given, group by group, and says
+# what else is different after each group. (Libraries set variables of the environment for
+# themselves; that is not compared.)
 CODE = """
 import importlib, inspect, json, os, signal, sys, threading, traceback
 import browsergym.core.action.functions as actions
@@ -33,14 +34,16 @@ def state():
         "threads": threading.enumerate(),
     }
 
-modules = json.loads(sys.argv[1])
-before = state()
-for name in modules:
-    importlib.import_module(name)
-after = state()
-changed = [name for name in before if before[name] != after[name]]
-changed += [f"sys.modules[{name!r}]" for name, module in sys.modules.items() if module is None]
-print(json.dumps(changed))
+def without_module():
+    return {f"sys.modules[{name!r}]" for name, module in sys.modules.items() if module is None}
+
+for modules in json.loads(sys.argv[1]):
+    before, missing = state(), without_module()
+    for name in modules:
+        importlib.import_module(name)
+    after = state()
+    changed = [name for name in before if before[name] != after[name]]
+    print("changed:" + json.dumps(changed + sorted(without_module() - missing)), flush=True)
 """
 
 
@@ -52,20 +55,35 @@ def modules_of(room):
     return names
 
 
-def changed_by(modules, folder=ROOT):
-    """What importing these modules changes, and what they print."""
-    command = [sys.executable, "-c", CODE, json.dumps(modules)]
+def changed_by(groups, folder=ROOT):
+    """For each group of modules: what importing it changes, and what it prints."""
+    command = [sys.executable, "-c", CODE, json.dumps(groups)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
-    *printed, changed = done.stdout.splitlines()
-    return json.loads(changed) + printed
+    found, printed = [], []
+    for line in done.stdout.splitlines():
+        mark, is_end, changed = line.partition("changed:")
+        if is_end and not mark:
+            found.append(json.loads(changed) + printed)
+            printed = []
+        else:
+            printed.append(line)
+    assert printed == []
+    assert len(found) == len(groups)
+    return found
+
+
+@pytest.fixture(scope="module")
+def changed():
+    """What importing each room changes. One process imports all of them, one after the other: each
+    would take as long as all to import what they share."""
+    return dict(zip(ROOMS, changed_by([modules_of(room) for room in ROOMS]), strict=True))
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_importing_changes_nothing(room):
-    modules = modules_of(room)
-    assert len(modules) > 5
-    assert changed_by(modules) == []
+def test_importing_changes_nothing(room, changed):
+    assert len(modules_of(room)) > 5
+    assert changed[room] == []
 
 
 def test_a_change_would_be_noticed(tmp_path):
@@ -77,7 +95,7 @@ def test_a_change_would_be_noticed(tmp_path):
         "print('here I am')\n"
     )
     noticed = ["inspect.stack", "handlers of signals", "sys.modules['nothing']", "here I am"]
-    assert changed_by(["careless"], tmp_path) == noticed
+    assert changed_by([["json"], ["careless"]], tmp_path) == [[], noticed]
 
 
 def test_a_package_that_is_left_out_can_be_imported_afterwards():
