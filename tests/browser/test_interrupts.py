@@ -93,7 +93,7 @@ def test_interrupts_at_random_moments_put_no_reply_in_the_wrong_place(server, go
         env.reset(*ASKED[0])
         files = psutil.Process().num_fds()
         threads = threading.active_count()
-        for _ in range(120):
+        for _ in range(70):
             asked, other = generator.choices(ASKED, k=2)
             start = env.reset(*asked)
             expect_page(start, asked, goals)
@@ -108,7 +108,7 @@ def test_interrupts_at_random_moments_put_no_reply_in_the_wrong_place(server, go
                 assert (seen.task, seen.seed) in (asked, other)
                 expect_page(seen, (seen.task, seen.seed), goals)
                 assert seen.step in (1, 2)
-        assert interrupted > 40
+        assert interrupted > 23
         env.reset(*ASKED[0])
         assert settles(lambda: server.stats()["sessions"], 1)
         assert settles(lambda: psutil.Process().num_fds(), files)
@@ -171,7 +171,7 @@ def test_playing_goes_on_with_the_same_clients_after_the_stop_button(server, sto
     alone = [episode.goal for episode in play_agent(text_match_agent, specs, clients)]
     interrupted = 0
     try:
-        for _ in range(15):
+        for _ in range(9):
             interrupted += was_stopped_twice(
                 stop_button,
                 generator.uniform(1e-4, 0.15),
@@ -183,7 +183,7 @@ def test_playing_goes_on_with_the_same_clients_after_the_stop_button(server, sto
     finally:
         for client in clients:
             client.close()
-    assert interrupted > 5
+    assert interrupted > 3
 
 
 def was_stopped_twice(press, seconds, call):

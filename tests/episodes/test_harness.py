@@ -38,7 +38,7 @@ def script(policy):
 
 
 def test_our_adapter_hands_over_what_our_rollout_does(policy, generator, browsers):
-    pages = specs(TASK, TRAIN_SEEDS, 3)
+    pages = specs(TASK, TRAIN_SEEDS, 2)
     episodes = play_episodes(pages, browsers[:1], generator, policy.tokenizer, GREEDY)
     direct = rollout_columns(episodes, policy.tokenizer)
     rollout = ledger_rollout_func(browsers[0], policy.tokenizer, GREEDY, generator)
