@@ -367,7 +367,7 @@ def wrong_pay() -> Context:
     """What a policy learns from three rewards: a row for each that is recorded."""
     recorded = {"rows": [], **recorded_result("wrong_pay")}
     seeds = sorted({seed for row in recorded["rows"] for seed in row["seeds"]})
-    return {**recorded, "seeds": seeds, "share": share}
+    return {**recorded, "seeds": seeds, "share": share, "by_seed": by_seed}
 
 
 def orders() -> Context:
@@ -378,6 +378,11 @@ def orders() -> Context:
         f"{name} {numbers['count']} / {numbers['n']}" for name, numbers in by_family.items()
     )
     return {**recorded, "families": families, "share": share}
+
+
+def by_seed(numbers: dict[str, Any]) -> str:
+    """The rate of each training seed: "75, 56, 56 %"."""
+    return ", ".join(f"{100 * rate:.0f}" for rate in numbers["by_seed"]) + " %"
 
 
 def share(numbers: dict[str, Any]) -> str:

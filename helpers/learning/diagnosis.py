@@ -39,8 +39,8 @@ def still_weights(rows: Sequence[Row], precisions: Collection[str] = ("float32",
     else:
         why = _why_no_step(recent, precisions)
     return (
-        f"The weights do not move: the last {STEPS} updates changed at most {moved:.1%} of them, "
-        f"because {why}."
+        f"The weights do not move: the last {STEPS} updates changed at most "
+        f"{100 * moved:.1f} % of them, because {why}."
     )
 
 
@@ -96,9 +96,9 @@ def success_apart(rows: Sequence[Row]) -> str:
     if len(recent) < APART_WINDOW or raw - strict < APART:
         return ""
     return (
-        f"In the last {APART_WINDOW} updates the page paid {raw:.0%} of the episodes something and "
-        f"{strict:.0%} solved their task: look at what the others did (episodes.jsonl), and train "
-        "on strict success."
+        f"In the last {APART_WINDOW} updates the page paid {100 * raw:.0f} % of the episodes "
+        f"something and {100 * strict:.0f} % solved their task: look at what the others did "
+        "(episodes.jsonl), and train on strict success."
     )
 
 
@@ -108,11 +108,12 @@ def _why_no_rise(rows: Sequence[Row]) -> str:
     if _mean(rows, "infrastructure") >= 1:
         return "the browsers lose episodes: look at the column infrastructure of metrics.csv"
     if silent >= SILENT:
-        return f"{silent:.0%} of the groups end alike and teach nothing: {_help(reward)}"
-    if _mean(rows, "valid", 1.0) < 0.5:
+        return f"{100 * silent:.0f} % of the groups end alike and teach nothing: {_help(reward)}"
+    no_action = 1 - _mean(rows, "valid", 1.0)
+    if no_action > 0.5:
         return (
-            f"{1 - _mean(rows, 'valid', 1.0):.0%} of the answers are no action: show the format "
-            "first (make warmup, or COURSE_EXAMPLES=task)"
+            f"{100 * no_action:.0f} % of the answers are no action: show the format first (make "
+            "warmup, or COURSE_EXAMPLES=task)"
         )
     if _mean(rows, "sampling/sampling_logp_difference/mean") > 0.1:
         return (

@@ -144,8 +144,8 @@ def wobbling(mean, n, **changes):
     ("changes", "words"),
     [
         ({"infrastructure": 2}, "lose episodes"),
-        ({"frac_reward_zero_std": 0.9}, "90% of the groups end alike"),
-        ({"valid": 0.2}, "80% of the answers are no action"),
+        ({"frac_reward_zero_std": 0.9}, "90 % of the groups end alike"),
+        ({"valid": 0.2}, "80 % of the answers are no action"),
         ({"sampling/sampling_logp_difference/mean": 0.4}, "COURSE_VLLM_DTYPE=float32"),
         ({"update/size": 1e-6}, "steps are too small (1.0e-06 of the weights)"),
         ({}, "COURSE_GROUPS"),
@@ -194,7 +194,7 @@ def two_successes(strict, raw, n=APART_WINDOW):
 
 def test_a_page_that_pays_for_what_does_not_solve_its_task_is_told():
     sentence = success_apart(two_successes(0.1, 0.8))
-    assert "paid 80% of the episodes something and 10% solved their task" in sentence
+    assert "paid 80 % of the episodes something and 10 % solved their task" in sentence
     assert success_apart(two_successes(0.8, 0.9)) == ""
     assert success_apart(two_successes(0.1, 0.8, APART_WINDOW - 1)) == ""
     assert success_apart(wobbling(0.4, WINDOW)) == ""  # a record from before the columns

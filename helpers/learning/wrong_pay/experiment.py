@@ -185,8 +185,8 @@ def results(experiment: Experiment) -> dict[str, Any]:
     """What of the experiment is done, as ``result.json`` has it.
 
     A row has for "greedy" and "sampled" each measure as {n, count, rate, low, high}, all training
-    seeds together, with the paired change against the start. The intervals take episodes as
-    independent: those of one page on several seeds are not quite.
+    seeds together, the rate of each seed, and the paired change against the start. The intervals
+    take episodes as independent, and those of one training seed are not: read the seeds, too.
     """
     before = experiment.before()
     rows = [_row(BEFORE, [], [before], before)]
@@ -206,7 +206,11 @@ def _row(
         for measure in MEASURES:
             values = [value for one in found for value in one[how][measure]]
             start = before[how][measure] * len(found)
-            row[how][measure] = share(values) | {"against before": _change(start, values)}
+            row[how][measure] = {
+                **share(values),
+                "by_seed": [share(one[how][measure])["rate"] for one in found],
+                "against before": _change(start, values),
+            }
     return row
 
 
