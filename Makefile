@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms eyes wrongpay orders notebooks media slides site player zh badges results doctor bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -131,6 +131,19 @@ zh: setup  ## write the Chinese notebooks from the English ones and notebooks/zh
 
 results: setup  ## write the recorded numbers into the READMEs and into docs/
 	$(PY) tools/make_results.py
+
+ready: setup  ## check that this machine can take part in a class, with one update of the training
+	$(PY) -m scripts.ready
+
+room: setup  ## serve the browsers of a classroom, a token a seat (SEATS=20 SESSIONS=8 PORT=8765 ADDRESS= WORKERS= OUT=runs/room)
+	$(PY) -m scripts.room $(call option,--seats,SEATS) $(call option,--sessions,SESSIONS) $(call option,--port,PORT) \
+		$(call option,--address,ADDRESS) $(call option,--workers,WORKERS) $(call option,--output,OUT)
+
+marks: setup  ## judge the exercises in notebooks that were handed in (FROM=handed-in OUT=FROM/marks.csv)
+	$(PY) -m scripts.marks $(call option,--folder,FROM) $(call option,--output,OUT)
+
+answers: setup  ## write docs/teaching/answers.md, all exercises with their solutions, from the notebooks
+	$(PY) tools/make_answers.py
 
 doctor: setup  ## check what is installed: versions, Chromium, server, policy
 	$(PY) -m scripts.doctor

@@ -6,15 +6,15 @@ from collections import defaultdict
 import psutil
 
 from helpers.browser import BrowserServer
+from helpers.browser.launcher import LocalServer
 from helpers.browser.processes import descendants
 
 
 def server_pid(server: BrowserServer) -> int:
     """The process at the top of a server's tree."""
-    process = server._process
-    if process is None:
-        raise ValueError("The server is closed.")
-    return process.pid
+    if not isinstance(server, LocalServer) or server._process is None:
+        raise ValueError("The server is closed, or not on this machine.")
+    return server._process.pid
 
 
 def tree_usage(pid: int) -> dict[str, float]:

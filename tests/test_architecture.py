@@ -6,8 +6,8 @@ import re
 import subprocess
 
 import pytest
-from cell_code import python_of
 
+from helpers.course.handed_in import python_of
 from helpers.settings.paths import NOTEBOOKS, ROOT
 from tools import draw_imports
 from tools.draw_imports import ROOMS, circle, import_graph, imported_names, room_graph, upward

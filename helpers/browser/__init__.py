@@ -14,7 +14,8 @@ kernel:
 
 client.py asks through connection.py and wire.py. launcher.py starts server.py, whose pool.py starts
 worker.py, in which kept_chromium.py holds the browser and session.py plays the episodes. What
-clients that others wrote are told stands in dialects.py.
+clients that others wrote are told stands in dialects.py. remote.py is a server that runs elsewhere,
+seats.py a server's users.
 """
 
 import importlib
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from helpers.browser.client import BrowserClient, connect
-    from helpers.browser.launcher import BrowserServer, start_browser_server
+    from helpers.browser.launcher import start_browser_server
     from helpers.browser.models import (
         BrowserObservation,
         BrowserServerError,
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
         Element,
         list_tasks,
     )
+    from helpers.browser.remote import BrowserServer
 
 _MODULES = {
     "BrowserClient": "client",
     "BrowserObservation": "models",
-    "BrowserServer": "launcher",
+    "BrowserServer": "remote",
     "BrowserServerError": "models",
     "Client": "models",
     "Element": "models",

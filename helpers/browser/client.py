@@ -23,13 +23,14 @@ from helpers.browser.models import (
     BrowserServerError,
 )
 from helpers.browser.open_files import is_out_of_files, limit
-from helpers.browser.wire import RefusedRequest, Result, Wire, without_password
+from helpers.browser.wire import SEAT_FULL, RefusedRequest, Result, Wire, without_password
 from helpers.settings.errors import first_line
 
 MESSAGE_SECONDS = 120.0  # that one answer may take: a first reset may wait for a place
 # For how long a server may still count a session that was given up, and is asked again.
 RELEASE_SECONDS = 15.0
 ASK_AGAIN_SECONDS = 0.25
+ALL_TAKEN = "CAPACITY_REACHED"  # OpenEnv's code for a server that is full
 
 CLOSED = "This client is closed; start_browser_server() starts a server with new ones."
 NO_EPISODE = (
@@ -160,7 +161,7 @@ class BrowserClient(ClosedAtExit):
                 return result or self._ask(request, begins=True)
             except BrowserServerError as error:
                 cause = error.__cause__
-                full = isinstance(cause, RefusedRequest) and cause.code == "CAPACITY_REACHED"
+                full = isinstance(cause, RefusedRequest) and cause.code in (ALL_TAKEN, SEAT_FULL)
                 if not full or time.monotonic() > self._given_up_at + RELEASE_SECONDS:
                     raise
             time.sleep(ASK_AGAIN_SECONDS)
@@ -282,7 +283,7 @@ class BrowserClient(ClosedAtExit):
 
 def _said_by_server(error: RefusedRequest) -> str:
     """The server's sentence, with the next step where it is full."""
-    if error.code == "CAPACITY_REACHED":
+    if error.code == ALL_TAKEN:
         return f"{error}; close a client, or start the server with more sessions."
     return str(error)
 

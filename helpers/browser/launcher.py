@@ -6,40 +6,42 @@ import os
 import secrets
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
-import urllib.request
 import warnings
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from typing_extensions import override
 
-from helpers.browser.client import BrowserClient, ClosedAtExit, no_answer, open_connection
+from helpers.browser.client import BrowserClient, open_connection
 from helpers.browser.connection import Connection
 from helpers.browser.models import BrowserServerError
 from helpers.browser.options import PageRules, ServerOptions
 from helpers.browser.processes import descendants, kill, spawn
+from helpers.browser.remote import BrowserServer, servers_elsewhere
+from helpers.browser.seats import Access
 from helpers.browser.variables import for_python
 
 DEFAULT_SESSIONS = 64
 END_SECONDS = 5.0  # that a server gets to end by itself before it is killed
 
 
-class BrowserServer(ClosedAtExit):
-    """A running server. Leave its ``with`` block, or call `close`, and nothing of it is left; it
-    also ends with us. One that was killed is started again when a client needs it; the episodes
-    that were running are lost."""
+class LocalServer(BrowserServer):
+    """A server that we have started. Leave its ``with`` block, or call `close`, and nothing of it
+    is left; it also ends with us. One that was killed is started again when a client needs it; the
+    episodes that were running are lost."""
 
-    def __init__(self, options: ServerOptions, timeout: float, token: str) -> None:
+    def __init__(self, options: ServerOptions, timeout: float, access: Access) -> None:
         """Start it, see `start_browser_server`. Each process gets a directory of its own."""
-        self.token = token
-        self.url = ""
+        self.token = access.token
+        self._access = access
         self._options = options
         self._timeout = timeout
         self._clients: weakref.WeakSet[BrowserClient] = weakref.WeakSet()
@@ -62,7 +64,7 @@ class BrowserServer(ClosedAtExit):
                 env=for_python(),
             )
         try:
-            _tell(process, self.token)
+            _tell(process, self._access)
             line = _first_output(process, self._timeout)
         except BaseException:  # an interrupt
             _end(process, directory)
@@ -106,34 +108,16 @@ class BrowserServer(ClosedAtExit):
                 self._start()
         return open_connection(self.url, self.token)
 
-    @property
-    def url_with_token(self) -> str:
-        """The address for a client that takes nothing else, such as upstream's: with the token in
-        it, which the client sends as a header (`helpers.browser.middleware.TokenGuard`)."""
-        return self.url.replace("://", f"://browser:{quote(self.token, safe='')}@", 1)
-
+    @override
     def client(self, screenshot: bool = False) -> BrowserClient:
-        """A new session; with ``screenshot`` every observation has a picture unless the call says
-        otherwise."""
         client = BrowserClient(self._reopen, screenshot)
         self._clients.add(client)
         return client
 
-    def clients(self, n: int, screenshot: bool = False) -> list[BrowserClient]:
-        """``n`` sessions, to be stepped in parallel from ``n`` threads."""
-        return [self.client(screenshot) for _ in range(n)]
-
-    def stats(self) -> dict[str, Any]:
-        """Worker pids, sessions, requests, restarts, and infrastructure failures with their rate
-        per episode. BrowserServerError where nothing answers."""
-        # No proxy: it is on this machine.
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        direct.addheaders = [("Authorization", f"Bearer {self.token}")]
-        try:
-            with direct.open(self.url + "/stats", timeout=10) as file:
-                return json.load(file)
-        except OSError as error:
-            raise BrowserServerError(no_answer(self.url, type(error).__name__)) from error
+    @override
+    def kill_browsers(self) -> None:
+        for worker in self.stats()["workers"]:
+            os.kill(worker["pid"], signal.SIGKILL)
 
     @override
     def close(self) -> None:
@@ -160,13 +144,13 @@ def _first_output(process: "subprocess.Popen[bytes]", seconds: float) -> bytes |
     return process.stdout.readline() if readable else None
 
 
-def _tell(process: "subprocess.Popen[bytes]", token: str) -> None:
-    """Write the token to the process's stdin: what is on its command line or in its environment
+def _tell(process: "subprocess.Popen[bytes]", access: Access) -> None:
+    """Write the tokens to the process's stdin: what is on its command line or in its environment
     could be read by others."""
     if process.stdin is None:
         raise ValueError("the process was started without a pipe as its stdin")
     with suppress(BrokenPipeError):  # it has ended, and its log says why
-        process.stdin.write(f"{token}\n".encode())
+        process.stdin.write(f"{access.to_json()}\n".encode())
         process.stdin.flush()
 
 
@@ -206,15 +190,24 @@ def start_browser_server(
     host: str = "127.0.0.1",
     token: str | None = None,
     rules: PageRules | None = None,
+    seats: Mapping[str, str] | None = None,
+    sessions_per_seat: int = DEFAULT_SESSIONS,
 ) -> BrowserServer:
-    """Start a browser server on this machine and wait until its browsers run.
+    """Start a browser server on this machine and wait until its browsers run. Where
+    ``COURSE_SERVERS`` names servers that run already, as a room's does, it is those that you get,
+    unless ``host`` or ``rules`` ask for one of your own.
 
     ``workers``: processes with one Chromium each (None: about one per core, at most four).
     ``sessions``: how many clients they share (None: `default_sessions`); as many again wait in a
     queue. ``port``: 0 takes a free one. ``timeout``: seconds to wait for it. ``host``: loopback,
     unless you name another address and a ``token`` of your own with it (else it is drawn).
-    ``rules``: how pages are treated, for measurements; None is the course's environment. Raises
-    BrowserServerError, one sentence, where it does not start: no Chromium, port busy, too slow."""
+    ``rules``: how pages are treated, for measurements; None is the course's environment.
+    ``seats``: for a room, the token of each seat by its name, with which it may have
+    ``sessions_per_seat``. Raises BrowserServerError, one sentence, where it does not start: no
+    Chromium, port busy, too slow."""
+    elsewhere = servers_elsewhere()
+    if elsewhere is not None and rules is None and host == "127.0.0.1":
+        return elsewhere
     if token is None and host != "127.0.0.1":
         raise BrowserServerError(
             f"Whoever reaches {host} could use the browsers: give start_browser_server() a token as"
@@ -228,4 +221,5 @@ def start_browser_server(
         rules=rules or PageRules(),
         directory="",
     )
-    return BrowserServer(options, timeout, token or secrets.token_urlsafe(16))
+    access = Access(token or secrets.token_urlsafe(16), seats or {}, sessions_per_seat)
+    return LocalServer(options, timeout, access)

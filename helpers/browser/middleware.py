@@ -4,8 +4,8 @@ request they answer, and a sentence for what cannot be done without a session.
 These are ASGI applications around another, see https://asgi.readthedocs.io.
 """
 
+import asyncio
 import base64
-import hmac
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -15,7 +15,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from helpers.browser.wire import ECHO_HEADER, REFUSED_HEADER
+from helpers.browser.seats import Seat, Seats
+from helpers.browser.wire import ECHO_HEADER, REFUSED_HEADER, SEAT_FULL
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -24,6 +25,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY_VIOLATION = 1008  # as RFC 6455 numbers the reasons for which a WebSocket is closed
+PLACE_SECONDS = 3.0  # that a seat waits for a session of its own to end
+LOOK_SECONDS = 0.1
 NO_TOKEN = "This browser server wants its token"
 NO_SUCH_TOKEN = "This browser server knows no such token"
 FROM_A_PAGE = "This browser server serves no web page: send no Origin header."
@@ -37,20 +40,26 @@ class TokenGuard:
     Basic. The latter is for clients that take an address and nothing else, such as upstream's in
     TRL's examples: of http://any-name:TOKEN@host:port they make that very header, so the token goes
     where a Bearer's goes. In the path or in the query of an address it is not looked for: both
-    stand in a request's first line, which servers and proxies on the way write down."""
+    stand in a request's first line, which servers and proxies on the way write down.
 
-    def __init__(self, app: App, token: str) -> None:
+    Whoever was let in stands as ``seat`` in the connection's state, and a seat of a room gets no
+    more sessions than its share."""
+
+    def __init__(self, app: App, seats: Seats) -> None:
         self._app = app
-        self._token = token.encode()
+        self._seats = seats
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection, as ASGI asks."""
         headers = dict(scope.get("headers", ()))
         given = _token_in(headers.get(b"authorization", b""))
-        known = bool(given) and hmac.compare_digest(given, self._token)
+        name = self._seats.name_of(given)
         from_a_page = b"origin" in headers
-        if scope["type"] == "lifespan" or (known and not from_a_page):
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        elif name is not None and not from_a_page:
+            scope.setdefault("state", {})["seat"] = name
+            await self._let_in(self._seats[name], scope, receive, send)
         elif scope["type"] == "http":
             sentence = FROM_A_PAGE if from_a_page else _why_no_token(given)
             await PlainTextResponse(f"{sentence}\n", 403)(scope, receive, send)
@@ -60,7 +69,21 @@ class TokenGuard:
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
         else:
             await receive()
-            await _say_and_close(_why_no_token(given), send)
+            await _say_and_close(_why_no_token(given), send, "TOKEN_WANTED", REFUSED_HEADER)
+
+    async def _let_in(self, seat: Seat, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection of somebody who knows a token. A WebSocket is a session."""
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+        elif not await _has_place(seat):
+            await receive()
+            await _say_and_close(_why_full(seat), send, SEAT_FULL)
+        else:
+            seat.enter()
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                seat.leave()
 
 
 def _token_in(authorization: bytes) -> bytes:
@@ -83,13 +106,31 @@ def _why_no_token(given: bytes) -> str:
     )
 
 
-async def _say_and_close(sentence: str, send: Send) -> None:
+async def _has_place(seat: Seat) -> bool:
+    """Whether a seat may open one session more. One that it has just closed may take the server a
+    moment to end."""
+    for _ in range(round(PLACE_SECONDS / LOOK_SECONDS)):
+        if not seat.is_full:
+            return True
+        await asyncio.sleep(LOOK_SECONDS)
+    return not seat.is_full
+
+
+def _why_full(seat: Seat) -> str:
+    """The sentence for a seat that has its share."""
+    return (
+        f"This seat has all of its {seat.limit} browser sessions: close some, as the last cell of a"
+        " notebook or Restart Kernel does."
+    )
+
+
+async def _say_and_close(sentence: str, send: Send, code: str, header: str = "") -> None:
     """Refuse a WebSocket in words. What is refused before it is accepted reads "HTTP 403" in
     upstream's client, whatever the answer holds; an error in OpenEnv's own form it shows whole. To
-    a client of ours a header says the same at once."""
-    refused = (REFUSED_HEADER.lower().encode(), b"token")
-    await send({"type": "websocket.accept", "headers": [refused]})
-    error = {"type": "error", "data": {"message": sentence, "code": "TOKEN_WANTED"}}
+    a client of ours ``header`` says at once that it is refused."""
+    headers = [(header.lower().encode(), b"1")] if header else []
+    await send({"type": "websocket.accept", "headers": headers})
+    error = {"type": "error", "data": {"message": sentence, "code": code}}
     await send({"type": "websocket.send", "text": json.dumps(error)})
     reason = sentence.partition(":")[0]
     await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})

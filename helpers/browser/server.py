@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 import uvicorn
+from fastapi import FastAPI, Request
 from typing_extensions import override
 
 from helpers.browser.actions import MAX_ANSWER
@@ -31,6 +32,7 @@ from helpers.browser.pool import (
     default_workers,
 )
 from helpers.browser.processes import adopt_orphans, exit_with_parent
+from helpers.browser.seats import Access, Seats
 from helpers.browser.task_pages import serve_task_pages
 from helpers.settings.errors import first_line
 
@@ -183,7 +185,7 @@ def main(options: ServerOptions) -> None:
     def answer(**fields: object) -> None:
         print(json.dumps(fields), file=protocol, flush=True)
 
-    token = _read_token()
+    seats = Seats(Access.from_json(_first_line_of_stdin()))
     raise_limit()
     if sentence := why_too_few(options.sessions):
         answer(failed=sentence)
@@ -216,7 +218,7 @@ def main(options: ServerOptions) -> None:
     exit_with_parent(stop)
     try:
         warnings = {worker.wait_ready() for worker in pool.workers}
-        server = _web_server(pool, options.sessions, token)
+        server = _web_server(pool, options.sessions, seats)
         listener.listen(256)
         answer(port=listener.getsockname()[1], warning=" ".join(sorted(warnings)).strip())
         server.run(sockets=[listener])
@@ -227,8 +229,8 @@ def main(options: ServerOptions) -> None:
         stop()
 
 
-def _read_token() -> str:
-    """The first line of stdin, on which there is nothing else: see `exit_with_parent`."""
+def _first_line_of_stdin() -> str:
+    """Who may come in. There is nothing else on stdin: see `exit_with_parent`."""
     line = b""
     while not line.endswith(b"\n") and (piece := os.read(0, 1)):
         line += piece
@@ -251,8 +253,8 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _web_server(pool: WorkerPool, sessions: int, token: str) -> uvicorn.Server:
-    """OpenEnv's app around the pool, which only who knows the token may talk to."""
+def _web_server(pool: WorkerPool, sessions: int, seats: Seats) -> uvicorn.Server:
+    """OpenEnv's app around the pool, which only who knows a token may talk to."""
     limits = ConcurrencyConfig(max_concurrent_envs=2 * sessions, session_timeout=IDLE_SECONDS)
     app = create_app(
         lambda: BrowserEnvironment(pool),
@@ -261,14 +263,34 @@ def _web_server(pool: WorkerPool, sessions: int, token: str) -> uvicorn.Server:
         env_name="warm_browsergym_env",
         concurrency_config=limits,
     )
-    app.add_api_route("/stats", pool.stats)
+    _add_routes(app, pool, seats)
     for refusal in (Refusal, NoPlaceError):
         app.add_exception_handler(refusal, refuse_over_http)
     app.add_middleware(RequestIds)
-    app.add_middleware(TokenGuard, token=token)
+    app.add_middleware(TokenGuard, seats=seats)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", ws="websockets", ws_ping_interval=None)
     )
+
+
+def _add_routes(app: FastAPI, pool: WorkerPool, seats: Seats) -> None:
+    """What the server says of itself, and what the seats of a room say of themselves."""
+
+    def stats(request: Request) -> dict[str, Any]:
+        """The pool's numbers; to the owner also the table of the seats."""
+        name = request.scope["state"]["seat"]
+        if name:
+            seat = seats[name]
+            share = {"sessions_of_seat": seat.sessions, "sessions_per_seat": seat.limit}
+            return pool.stats() | {"seat": name} | share
+        return pool.stats() | {"seats": seats.table()}
+
+    def say(request: Request, said: str) -> None:
+        """A sentence about the seat that sends it."""
+        seats.say(request.scope["state"]["seat"], said)
+
+    app.add_api_route("/stats", stats)
+    app.add_api_route("/say", say, methods=["POST"])
 
 
 if __name__ == "__main__":

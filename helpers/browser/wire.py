@@ -22,6 +22,7 @@ from helpers.browser.openenv_parts import EnvClient, State, StepResult
 
 ECHO_HEADER = "X-Echoes-Request-Id"  # of a server that repeats the id of each request
 REFUSED_HEADER = "X-Refused"  # of a server that opens the connection only to say why it does not
+SEAT_FULL = "SEAT_FULL"  # code of the refusal of a session beyond a seat's share
 # A line of the tree's text, such as "[13] button 'Click Me!', focused".
 _TREE_LINE = re.compile(
     r"\s*\[(?P<bid>\w+)\] (?P<role>\w+) (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?P<rest>.*)"

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from datasets import Dataset
 from transformers import PrinterCallback
 
-from helpers.browser import connect, start_browser_server
+from helpers.browser import start_browser_server
 from helpers.browser.launcher import default_sessions
 from helpers.episodes.episode import write_episodes
 from helpers.episodes.how_played import episode_config, evaluation_config
@@ -69,29 +69,13 @@ Trainer = TypeVar("Trainer", bound=BrowserGRPOTrainer)
 def open_browsers(profile: Profile) -> Iterator[list[BrowserClient]]:
     """The browser sessions of this process.
 
-    They are on the servers of ``COURSE_SERVERS`` (URLs with commas, their token in
-    ``COURSE_SERVER_TOKEN``), taken in turn, else on a server of this process. The processes of one
-    run share the profile's sessions and workers.
+    They are on the servers of ``COURSE_SERVERS``, taken in turn, else on a server of this process.
+    The processes of one run share the profile's sessions and workers.
     """
     sessions = math.ceil(profile.clients / process_count())
-    urls = _server_urls()
-    if urls:
-        token = os.environ.get("COURSE_SERVER_TOKEN")
-        with ExitStack() as opened:
-            yield [
-                opened.enter_context(connect(urls[i % len(urls)], token=token))
-                for i in range(sessions)
-            ]
-    else:
-        workers = max(1, profile.workers // process_count())
-        with start_browser_server(workers, max(sessions, default_sessions())) as server:
-            yield server.clients(sessions)
-
-
-def _server_urls() -> list[str]:
-    """The addresses in ``COURSE_SERVERS``."""
-    words = os.environ.get("COURSE_SERVERS", "").split(",")
-    return [word.strip() for word in words if word.strip()]
+    workers = max(1, profile.workers // process_count())
+    with start_browser_server(workers, max(sessions, default_sessions())) as server:
+        yield server.clients(sessions)
 
 
 def build_trainer(

@@ -8,7 +8,6 @@ from documents import (
     CJK,
     HALF_WIDTH,
     TERMS,
-    code_blocks,
     invented,
     links,
     prose,
@@ -19,6 +18,7 @@ from documents import (
 from helpers.course.exercises import CHECKS
 from helpers.settings.paths import NOTEBOOKS, RECORDINGS
 from helpers.settings.profiles import PROFILES, scaled
+from scripts import room
 from tools import make_results
 from tools.recorded import find_runs, read_times, recorded_result
 
@@ -235,19 +235,27 @@ def test_numbers_are_those_of_the_recordings(english):
     took = f"took {min(times):.1f} to {max(times):.1f} minutes of training"
     assert f"The {in_words(len(runs))} recorded runs {took}" in text
     assert f"{min(memory):.2f} to {max(memory):.2f} GB of memory" in text
+
+
+def test_the_rooms_numbers_are_those_of_the_recordings():
+    text = " ".join(read("docs/teaching/room.md").split())
     environment = recorded_result("environment")
     megabytes = environment["memory_mb"]
-    server, session = f"{megabytes['server']:.0f}", f"{megabytes['per_session']:.0f}"
-    assert f"server of {server} MB takes {session} MB more for each session" in text
+    assert f"{megabytes['server']:.0f}" == f"{room.SERVER_MB}"
+    assert f"{megabytes['per_session']:.0f}" == f"{room.SESSION_MB}"
+    assert f"server takes {room.SERVER_MB} MB, and {room.SESSION_MB} MB for each session" in text
+    needed = (room.SERVER_MB + 20 * 8 * room.SESSION_MB) / 1e3
+    assert f"20 seats with 8 sessions each are {needed:.1f} GB" in text
     per_second = environment["episodes_per_s"]["ours"]["2"]
-    assert f"plays {per_second:.1f} episodes per second" in text
+    assert f"plays {per_second:.1f} episodes a second" in text
+    minutes = 20 * 900 / per_second / 60
+    assert f"the browsers of twenty runs at once need {minutes:.0f} minutes" in text
 
 
 def test_settings_are_those_of_the_profiles(english):
     text = " ".join(english.split())
     usual = PROFILES["cpu"]
     smoke = scaled(usual, "smoke")
-    assert f"up to {usual.clients} sessions in notebooks 5 and 6" in text
     assert f"trains six updates instead of {in_words(usual.updates)}" in text
     pages = f"plays {in_words(smoke.eval_episodes)} test pages"
     assert f"makes {in_words(smoke.updates)} updates and {pages}" in text
@@ -270,25 +278,3 @@ def test_commands_exist(english):
     named = set(re.findall(r"(?:`|^)(?:[A-Z_]+=\S+ )*make ([a-z]+)", english, re.MULTILINE))
     assert {"slides", "setup", "train", "lab"} <= named
     assert named <= targets
-
-
-def test_the_room_server_of_the_guide_works(english):
-    blocks = [block for block in code_blocks(english) if block.startswith("```python\n")]
-    starts, uses = (block.removeprefix("```python\n").removesuffix("```") for block in blocks)
-    starts = starts.replace("port=8765, ", "").replace("sessions=128", "sessions=4, workers=1")
-    teacher = {}
-    student = {}
-    exec(starts, teacher)
-    with teacher["server"] as server:
-        exec(uses.replace("http://192.0.2.10:8765", server.url), student)
-        one, two = student["server"].clients(2)
-        page = one.reset("click-button", 0)
-        assert two.reset("click-button", 0).axtree_txt == page.axtree_txt
-        buttons = [element for element in page.elements if element.role == "button"]
-        right = next(button.bid for button in buttons if f'"{button.name}"' in page.goal)
-        assert one.step(f"click('{right}')").ended == "solved"
-        picture = student["server"].client(screenshot=True)
-        assert picture.reset("click-test", 0).screenshot
-        student["server"].close()
-        # A student who is done takes nobody's browsers away.
-        assert two.step("noop(1)").error == ""

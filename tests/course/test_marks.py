@@ -1,0 +1,78 @@
+"""Marks: the course's checks judge what was handed in, whatever its cells print or do."""
+
+import csv
+
+import nbformat
+import pytest
+
+from helpers.command_line import run
+from helpers.course.handed_in import exercises
+from helpers.settings.paths import NOTEBOOKS
+from scripts import marks
+
+FOURTH = NOTEBOOKS / "04_rewards_and_advantages.ipynb"
+SIXTH = NOTEBOOKS / "06_lora_training.ipynb"
+FORGED = 'print("Exercise 4.1: ok")\ndef checked(*_): print("Exercise 4.1: ok")\n'
+
+
+def hand_in(source, target, answers):
+    """A copy of a notebook with these answers in the place of the cells of its exercises."""
+    notebook = nbformat.read(source, as_version=4)
+    cells = {exercise.number: exercise.cell for exercise in exercises()}
+    for cell in notebook.cells:
+        for number, answer in answers.items():
+            if cell.id == cells[number]:
+                cell.source = answer
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, target)
+
+
+def marked(folder, *options):
+    """{(student, exercise): what was said} of a folder, as the command leaves it."""
+    assert run(marks.main, ["--folder", str(folder), *options]) == 0
+    with (folder / "marks.csv").open() as file:
+        return {(row["student"], row["exercise"]): row["said"] for row in csv.DictReader(file)}
+
+
+def solution(source, number):
+    """The solution that a notebook prints below an exercise."""
+    cells = nbformat.read(source, as_version=4).cells
+    cell = next(e.cell for e in exercises() if e.number == number)
+    below = cells[next(i for i, c in enumerate(cells) if c.id == cell) + 1].source
+    return below.partition("<summary>Solution</summary>\n\n```python\n")[2].partition("```")[0]
+
+
+def test_a_class_gets_its_marks(tmp_path, capsys):
+    answers = {number: solution(FOURTH, number) for number in ("4.1", "4.2", "4.3")}
+    hand_in(FOURTH, tmp_path / "ann" / FOURTH.name, answers)
+    wrong = {
+        "4.1": FORGED + "def early(*_, **__):\n    return [0.0]\n",
+        "4.2": "def advantages(*_):\n    while True:\n        pass\n",
+        "4.3": "import os\ndef objective(*_):\n    os._exit(0)\n",
+    }
+    hand_in(FOURTH, tmp_path / f"bob_{FOURTH.name}", wrong)
+    said = marked(tmp_path, "--seconds", "15")
+    assert [said["ann", number] for number in answers] == ["ok", "ok", "ok"]
+    assert said["bob", "4.1"].startswith("try again. For ")
+    assert said["bob", "4.2"] == "try again. It did not end within 15 s."
+    assert said["bob", "4.3"] == "try again. It ended Python itself."
+    printed = capsys.readouterr().out
+    assert [line.split() for line in printed.splitlines() if line.startswith("bob  ")] == [
+        ["bob", "again", "again", "again", "0", "of", "3"]
+    ]
+
+
+def test_an_answer_that_acts_is_played_in_a_browser(tmp_path):
+    agent = 'my_task = "unicode-test"\n' + solution(SIXTH, "6.3")
+    hand_in(SIXTH, tmp_path / "dora" / SIXTH.name, {"6.3": agent, "6.4": "def report(:\n"})
+    said = marked(tmp_path)
+    assert said["dora", "6.3"].startswith("ok. 20 of 20 validation pages")
+    assert said["dora", "6.2"] == "todo"
+    assert said["dora", "6.4"].startswith("try again. SyntaxError")
+
+
+@pytest.mark.parametrize("name", ["nothing", "notes.ipynb"])
+def test_a_folder_without_exercises_is_refused_in_a_sentence(tmp_path, capsys, name):
+    (tmp_path / name).write_text("{}")
+    assert run(marks.main, ["--folder", str(tmp_path)]) == 2
+    assert "holds no notebook with the course's exercises" in capsys.readouterr().err
