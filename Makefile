@@ -110,7 +110,7 @@ notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does
 media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
 	$(PY) tools/make_media.py $(ONLY)
 
-slides: setup  ## write docs/teaching/slides.html from the committed notebooks
+slides: setup  ## write docs/teaching/slides.html and its Chinese twin from the committed notebooks
 	$(PY) tools/make_slides.py
 
 # What the site needs beyond the set-up; with the newest packages it is not held to the pins of the others.

@@ -8,6 +8,7 @@ closes the room; called again it opens the same one, with the same tokens.
 
 import json
 import secrets
+import signal
 import socket
 import sys
 import time
@@ -79,6 +80,9 @@ def main(
         print(f"Seat {next(iter(lines))} types:\n  {next(iter(lines.values()))} make lab")
         print("Ctrl-C closes the room.", flush=True)
         with suppress(KeyboardInterrupt):
+            # Also where a shell has started it in the background, which then ignores Ctrl-C.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.default_int_handler)
             watch(server)
     release_folder(output)
     print("\nThe room is closed; make room opens it again, with the same tokens.")

@@ -1,4 +1,5 @@
-"""Make docs/teaching/slides.html from the committed notebooks: ``make slides``.
+"""Make docs/teaching/slides.html and docs/zh/teaching/slides.html from the committed notebooks:
+``make slides``.
 
 No sentence is written here. The first slide lists the notebooks. For each notebook follow, in its
 own words:
@@ -30,10 +31,52 @@ from helpers.settings.paths import NOTEBOOKS, ROOT
 from tools import slides_html
 from tools.slides_html import inline, paragraphs_of, render, slide
 
-SLIDES = ROOT / "docs" / "teaching" / "slides.html"
 TEMPLATE = ROOT / "tools" / "templates" / "slides.html"  # style and keys
-MAX_CHARACTERS = 520  # that a section's slide takes
-MAX_SENTENCES = 6
+
+
+@dataclass(frozen=True)
+class Language:
+    """What the notebooks of a language call their parts, and how they write."""
+
+    notebooks: Path
+    slides: Path
+    code: str
+    will: str
+    exercises: str
+    built: str
+    wrong: str
+    wide: int
+    """Columns that a character takes: a Chinese one is as wide as two letters."""
+    characters: int
+    """That a section's slide takes, and"""
+    sentences: int
+    """so many of these."""
+
+
+ENGLISH = Language(
+    notebooks=NOTEBOOKS,
+    slides=ROOT / "docs" / "teaching" / "slides.html",
+    code="en",
+    will="You will",
+    exercises="Exercises",
+    built="What you built",
+    wrong="What can go wrong",
+    wide=1,
+    characters=520,
+    sentences=6,
+)
+CHINESE = Language(
+    notebooks=NOTEBOOKS / "zh",
+    slides=ROOT / "docs" / "zh" / "teaching" / "slides.html",
+    code="zh-CN",
+    will="你将",
+    exercises="练习",
+    built="你搭建了什么",
+    wrong="会出什么问题",
+    wide=2,
+    characters=200,
+    sentences=3,
+)
 
 
 @dataclass(frozen=True)
@@ -61,13 +104,13 @@ class Section:
     @property
     def name(self) -> str:
         """The heading without its minutes."""
-        return re.sub(r"\s*\(~.*\)$", "", self.heading)
+        return re.sub(r"\s*(?:\(~.*\)|（约.*）)$", "", self.heading)
 
     @property
     def minutes(self) -> str:
-        """The minutes of the heading, such as "~7 min", or nothing."""
-        match = re.search(r"\((~\d+ min)", self.heading)
-        return match[1] if match else ""
+        """The minutes of the heading, such as "~7 min" or "约 7 分钟", or nothing."""
+        match = re.search(r"\((~\d+ min)|（(约 \d+ 分钟)", self.heading)
+        return match[1] or match[2] if match else ""
 
     @property
     def number(self) -> int:
@@ -141,7 +184,11 @@ def sentences(paragraph: str) -> list[str]:
     A **lead.** in bold stays with the sentence that it heads.
     """
     ends = r"(?:(?<=[.?!])|(?<=[.?!]\*\*))(?<!\s\d\.)(?<!^\d\.)(?<!Dr\.)\s+(?=[A-Z`*$\"])"
-    found = re.split(ends, paragraph)
+    chinese_ends = r"(?<=[。？！])(?![”）])(?=.)"
+    found = re.split(f"{ends}|{chinese_ends}", paragraph)
+    for i in reversed(range(len(found) - 1)):
+        if found[i].count("**") % 2:  # the end stands within bold
+            found[i : i + 2] = ["".join(found[i : i + 2])]
     for i in reversed(range(len(found) - 1)):
         if re.fullmatch(r"\*\*[^*]+\*\*", found[i]):
             found[i : i + 2] = [" ".join(found[i : i + 2])]
@@ -160,7 +207,7 @@ def sentence_after(section: Section, output: Figure | Printed | None) -> str:
     return ""
 
 
-def key_sentences(section: Section) -> list[str]:
+def key_sentences(section: Section, words: Language) -> list[str]:
     """The sentences of a section that go on its slide: see the top of this file."""
     output = section.output
     notice = sentence_after(section, output)
@@ -176,14 +223,14 @@ def key_sentences(section: Section) -> list[str]:
                 bold.append(sentence)
             if opens or "**" in sentence or sentence == notice:
                 kept.append(sentence)
-    return shortened(kept, opening, bold)
+    return shortened(kept, opening, bold, words)
 
 
-def shortened(kept: list[str], opening: list[str], bold: list[str]) -> list[str]:
+def shortened(kept: list[str], opening: list[str], bold: list[str], words: Language) -> list[str]:
     """As many of the kept sentences as a slide takes."""
     kept = list(kept)
     while len(kept) > 1:
-        if len(kept) <= MAX_SENTENCES and sum(map(len, kept)) <= MAX_CHARACTERS:
+        if len(kept) <= words.sentences and sum(map(len, kept)) <= words.characters:
             break
         # What goes first: the second sentence of the opening, then the longest of the middle.
         second = [s for s in opening[1:2] if s in kept and s not in bold]
@@ -191,9 +238,9 @@ def shortened(kept: list[str], opening: list[str], bold: list[str]) -> list[str]
     return kept
 
 
-def section_slide(section: Section, title: str) -> str:
+def section_slide(section: Section, title: str, words: Language) -> str:
     """The slide of a numbered section."""
-    points = key_sentences(section)
+    points = key_sentences(section, words)
     kind = "below"
     shown = ""
     room = 450  # characters that fit at the usual size beside or above what is shown
@@ -204,74 +251,76 @@ def section_slide(section: Section, title: str) -> str:
     elif isinstance(output, Printed):
         shown = slides_html.printed(output.text)
         room -= 12 * shown.count("\n")
-    if sum(map(len, points)) > room:
+    if words.wide * sum(map(len, points)) > room:
         kind += " long"
     body = f'<div class="points">{paragraphs_of(points)}</div>{shown}'
     return slide(kind, section.name, body, title, section.minutes)
 
 
-def exercises_slide(section: Section, title: str) -> str:
+def exercises_slide(section: Section, title: str, words: Language) -> str:
     """The slide of a notebook's exercises: what is asked, and no more."""
     asked = [p for p in paragraphs(section.markdown) if re.match(r"\*\*\d\.\d", p)]
-    kind = "list long" if sum(map(len, asked)) > 500 else "list"
-    return slide(kind, "Exercises", paragraphs_of(asked), title)
+    kind = "list long" if words.wide * sum(map(len, asked)) > 500 else "list"
+    return slide(kind, words.exercises, paragraphs_of(asked), title)
 
 
-def end_slide(sections: list[Section], title: str) -> str:
+def end_slide(sections: list[Section], title: str, words: Language) -> str:
     """What was built, and what can go wrong."""
     texts = {section.name: section.markdown for section in sections}
-    built = texts["What you built"]
-    wrong = re.sub(r"\n\n\*\*Next:.*", "", texts["What can go wrong"], flags=re.DOTALL)
-    body = f"{render(built)}<h3>What can go wrong</h3>{render(wrong)}"
-    return slide("end", "What you built", body, title)
+    wrong = re.sub(r"\n\n\*\*(Next:|接下来).*", "", texts[words.wrong], flags=re.DOTALL)
+    body = f"{render(texts[words.built])}<h3>{words.wrong}</h3>{render(wrong)}"
+    return slide("end", words.built, body, title)
 
 
-def opening_slides(opening: str, title: str, abstract: str) -> list[str]:
-    """The title's slide and the list "You will", from what stands above all headings."""
+def opening_slides(opening: str, title: str, abstract: str, words: Language) -> list[str]:
+    """The title's slide and the list of what you will do, from what stands above all headings."""
     table = "\n".join(line for line in opening.splitlines() if line.startswith("|"))
     will = next(block for block in opening.split("\n\n") if block.startswith("- "))
     return [
         slide("title", title, f"<p>{inline(abstract)}</p>{render(table)}", title),
-        slide("list", "You will", render(will), title),
+        slide("list", words.will, render(will), title),
     ]
 
 
-def notebook_slides(path: Path) -> tuple[str, str, list[str]]:
+def notebook_slides(path: Path, words: Language) -> tuple[str, str, list[str]]:
     """Title, abstract and the slides of one notebook."""
     sections = read_sections(nbformat.read(path, as_version=4))
     opening = sections[0].markdown
     title = re.findall(r"^# (.+)$", opening, re.MULTILINE)[0]
     abstract = paragraphs(opening)[0]
-    exercises = [section for section in sections if "Exercises" in section.heading]
-    slides = opening_slides(opening, title, abstract)
+    exercises = [section for section in sections if words.exercises in section.heading]
+    slides = opening_slides(opening, title, abstract, words)
     for section in sections:
         if section.number and section not in exercises:
-            slides.append(section_slide(section, title))
-    slides += [exercises_slide(section, title) for section in exercises]
-    slides.append(end_slide(sections, title))
+            slides.append(section_slide(section, title, words))
+    slides += [exercises_slide(section, title, words) for section in exercises]
+    slides.append(end_slide(sections, title, words))
     return title, abstract, slides
 
 
-def make(notebooks: list[Path]) -> str:
+def make(notebooks: list[Path], words: Language = ENGLISH) -> str:
     """The whole page."""
     contents = ""
     slides: list[str] = []
     for path in notebooks:
-        title, abstract, made = notebook_slides(path)
+        title, abstract, made = notebook_slides(path, words)
         first = len(slides) + 2  # its slide's number; the contents are number 1
         contents += f'<p><a href="#{first}">{inline(title)}</a>{inline(abstract)}</p>'
         slides += made
     page = "\n".join([slide("contents", "", contents, ""), *slides])
-    return TEMPLATE.read_text(encoding="utf-8").replace("<!-- slides -->", page)
+    template = TEMPLATE.read_text(encoding="utf-8")
+    template = template.replace('<html lang="en">', f'<html lang="{words.code}">')
+    return template.replace("<!-- slides -->", page)
 
 
 def main() -> None:
-    """Write docs/teaching/slides.html from the committed notebooks."""
-    page = make(sorted(NOTEBOOKS.glob("*.ipynb")))
-    SLIDES.write_text(page, encoding="utf-8")
-    megabytes = len(page.encode()) / 1e6
-    count = page.count("<section")
-    print(f"  {SLIDES.relative_to(ROOT)}: {count} slides, {megabytes:.2f} MB")
+    """Write the slides of both languages from the committed notebooks."""
+    for words in (ENGLISH, CHINESE):
+        page = make(sorted(words.notebooks.glob("*.ipynb")), words)
+        words.slides.write_text(page, encoding="utf-8")
+        megabytes = len(page.encode()) / 1e6
+        count = page.count("<section")
+        print(f"  {words.slides.relative_to(ROOT)}: {count} slides, {megabytes:.2f} MB")
 
 
 if __name__ == "__main__":

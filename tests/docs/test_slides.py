@@ -15,6 +15,7 @@ from tools.slides_html import inline
 
 pytestmark = pytest.mark.docs
 
+LANGUAGES = (make_slides.ENGLISH, make_slides.CHINESE)
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 BLOCK = re.compile(r"<(h2|h3|p|li|th|td|pre)\b[^>]*>(.*?)</\1>", re.DOTALL)
 # What leaves its slide, as a list of sentences.
@@ -55,19 +56,29 @@ BOX = """(() => {
 })()"""
 
 
-@pytest.fixture(scope="module")
-def page():
-    return make_slides.SLIDES.read_text(encoding="utf-8")
+@pytest.fixture(scope="module", params=LANGUAGES, ids=["English", "Chinese"])
+def words(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def tab():
+def page(words):
+    return words.slides.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def paths(words):
+    return sorted(words.notebooks.glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def tab(words):
     """The slides in a real Chromium, on a screen of 1280 x 720; ``asked``: addresses it wanted."""
     asked = []
     with a_chromium() as browser:
         tab = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
         tab.on("request", lambda request: asked.append(request.url))
-        tab.goto(make_slides.SLIDES.as_uri())
+        tab.goto(words.slides.as_uri())
         tab.asked = asked
         yield tab
 
@@ -96,14 +107,15 @@ def pieces(slide):
             yield html.unescape(re.sub(r"<[^>]+>", between, line)).removesuffix("…")
 
 
-def test_committed_slides_are_those_of_the_committed_notebooks(page):
+def test_committed_slides_are_those_of_the_committed_notebooks(page, paths, words):
     """Where this fails: make slides."""
-    assert make_slides.make(PATHS) == page
+    assert make_slides.make(paths, words) == page
+    assert f'<html lang="{words.code}">' in page
     assert len(page.encode()) < 1_500_000
 
 
-def test_every_text_is_in_its_notebook(page):
-    everything = {path: words_of(path) for path in PATHS}
+def test_every_text_is_in_its_notebook(page, paths):
+    everything = {path: words_of(path) for path in paths}
     contents, *slides = page.split('<section class="slide ')[1:]
     first = [slide for slide in slides if slide.startswith("title")]
     titles = [re.search(r"<h2>(.*?)</h2>", slide)[1] for slide in first]
@@ -113,17 +125,17 @@ def test_every_text_is_in_its_notebook(page):
     checked = 0
     for slide in slides:
         title = re.search(r"<footer>(.*?)</footer>", slide)[1]
-        words = everything[PATHS[titles.index(title)]]
+        words = everything[paths[titles.index(title)]]
         for piece in pieces(slide):
             assert letters(piece) in words, piece
             checked += bool(letters(piece))
     assert checked > 400
 
 
-def test_every_section_and_its_first_figure_is_there(page):
-    for path in PATHS:
+def test_every_section_and_its_first_figure_is_there(page, paths, words):
+    for path in paths:
         found = make_slides.read_sections(nbformat.read(path, as_version=4))
-        numbered = [s for s in found if s.number and "Exercises" not in s.heading]
+        numbered = [s for s in found if s.number and words.exercises not in s.heading]
         assert len(numbered) >= 6
         for section in numbered:
             assert f"<h2>{inline(section.name)}</h2>" in page, section.name
@@ -143,6 +155,7 @@ def test_a_changed_sentence_changes_the_slides(tmp_path):
 
 def test_no_solution_is_shown(page):
     assert "Common error" not in page
+    assert "常见错误" not in page
     assert "return next((e.bid for e in elements" not in html.unescape(page)
 
 
@@ -153,6 +166,8 @@ def test_no_solution_is_shown(page):
         ("**A lead.** What it heads. More.", ["**A lead.** What it heads.", "More."]),
         ("1. **observe** it, 2. **write** it. End", ["1. **observe** it, 2. **write** it.", "End"]),
         ("Scaled by none (Dr. GRPO). Is it so?", ["Scaled by none (Dr. GRPO).", "Is it so?"]),
+        ("第一句。第二句有**粗体。**第三句？", ["第一句。", "第二句有**粗体。**第三句？"]),
+        ("**第 2 版**加上它。**第 3 版**也是。", ["**第 2 版**加上它。", "**第 3 版**也是。"]),
     ],
 )
 def test_sentences(text, parts):
@@ -197,13 +212,13 @@ def test_keys_go_through_the_slides(tab):
     assert tab.evaluate("location.hash") == f"#{last + 1}"
 
 
-def test_links_and_buttons_go_through_the_slides(tab):
+def test_links_and_buttons_go_through_the_slides(tab, words):
     tab.keyboard.press("Home")
     tab.click(".contents a >> nth=2")
     # The slide changes with the event that tells of the new address.
     tab.wait_for_function("slides[now].querySelector('h2').textContent.startsWith('3. ')")
     tab.click("nav button >> nth=1")
-    assert tab.evaluate("slides[now].querySelector('h2').textContent") == "You will"
+    assert tab.evaluate("slides[now].querySelector('h2').textContent") == words.will
 
 
 def test_d_turns_the_light_off_and_on(tab):
