@@ -2,6 +2,7 @@
 tiny random model."""
 
 import os
+import signal
 
 import pytest
 
@@ -31,6 +32,13 @@ LONGEST = (  # files of a minute and more, the longest first
     "test_not_covered",
     "test_processes",
 )
+
+
+def pytest_configure():
+    """Let the interrupts that tests send arrive: where a shell has started them in the background,
+    they are ignored, in every process that is started from here, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
