@@ -22,7 +22,14 @@ import typer
 
 from helpers.browser import BrowserClient, start_browser_server
 from helpers.command_line import run
-from helpers.course.handed_in import Exercise, definitions, exercises, exercises_of, verdict
+from helpers.course.handed_in import (
+    Exercise,
+    cells_of,
+    definitions,
+    exercises,
+    exercises_of,
+    verdict,
+)
 from helpers.output import table
 from helpers.settings.errors import CourseError
 from helpers.settings.files import write_whole
@@ -119,8 +126,8 @@ def judge_into(sender: Connection[tuple[str, str], None], path: Path, skip: int)
     first ``skip``."""
     left = exercises_in(path)[skip:]
     cells = nbformat.read(path, as_version=4).cells
-    own = nbformat.read(left[0].notebook, as_version=4).cells
-    definitions(own)  # imports what the answers will: that may take longer than any of them
+    # Imports what the answers will: that may take longer than any of them.
+    definitions(cells_of(left[0].notebook))
     sender.send(("started", ""))
     with ExitStack() as opened:
         clients: list[BrowserClient] = []

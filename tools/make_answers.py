@@ -9,10 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-import nbformat
-
 from helpers.command_line import run
-from helpers.course.handed_in import Exercise, exercises
+from helpers.course.handed_in import Exercise, cells_of, exercises
 from helpers.settings.files import write_whole
 from helpers.settings.paths import ROOT
 from tools.make_zh import chinese_of
@@ -63,7 +61,7 @@ def page(texts: dict) -> str:
     before = None
     for exercise in exercises():
         path = exercise.notebook if texts is ENGLISH else chinese_of(exercise.notebook)
-        cells = nbformat.read(path, as_version=4).cells
+        cells = cells_of(path)
         if path != before:
             title = cells[0].source.partition("\n")[0].removeprefix("# ")
             link = os.path.relpath(path, texts["page"].parent)

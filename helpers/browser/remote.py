@@ -76,10 +76,10 @@ class RemoteServers(BrowserServer):
         """``urls``: http://any-name:TOKEN@host:port, or without a token, which is then ``token``.
         BrowserServerError where one is no address."""
         servers = [_without_token(url) for url in urls]
-        self._servers = [(url, own or token) for url, own in servers]
-        self._turns = itertools.cycle(self._servers)
+        self._turns = itertools.cycle((url, own or token) for url, own in servers)
         self._clients: list[BrowserClient] = []
-        self.url, self.token = self._servers[0]
+        self.url, own = servers[0]
+        self.token = own or token
 
     @override
     def client(self, screenshot: bool = False) -> BrowserClient:

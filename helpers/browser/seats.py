@@ -66,7 +66,7 @@ class Seats:
         tokens = {**access.seats, "": access.token}
         self._tokens = {name: token.encode() for name, token in tokens.items()}
         self._seats = {name: Seat(access.sessions_per_seat) for name in access.seats}
-        self._owner = Seat()
+        self._seats[""] = Seat()
 
     def name_of(self, token: bytes) -> str | None:
         """Whose token this is, None where it is nobody's. Every token is compared, in a time that
@@ -78,7 +78,7 @@ class Seats:
         return found if token else None
 
     def __getitem__(self, name: str) -> Seat:
-        return self._seats[name] if name else self._owner
+        return self._seats[name]
 
     def say(self, name: str, said: str) -> None:
         """Keep what a seat says of itself."""
@@ -86,4 +86,4 @@ class Seats:
 
     def table(self) -> dict[str, dict[str, Any]]:
         """The fields of each seat, by name; empty where there is no room."""
-        return {name: asdict(seat) for name, seat in self._seats.items()}
+        return {name: asdict(seat) for name, seat in self._seats.items() if name}

@@ -59,7 +59,7 @@ def python_of(cell: NotebookNode) -> str:
 
 
 @functools.cache
-def _cells(path: Path) -> list[NotebookNode]:
+def cells_of(path: Path) -> list[NotebookNode]:
     """The cells of one of the course's own notebooks."""
     return nbformat.read(path, as_version=4).cells
 
@@ -69,7 +69,7 @@ def exercises() -> list[Exercise]:
     return [
         _exercise(path, cell.id, call)
         for path in notebook_paths(NOTEBOOKS)
-        for cell in _cells(path)
+        for cell in cells_of(path)
         if cell.cell_type == "code"
         for call in CHECK_CALL.finditer(cell.source)
     ]
@@ -88,7 +88,7 @@ def exercises_of(cells: Sequence[NotebookNode]) -> list[Exercise]:
     given = {(cell.get("id"), cell.source) for cell in cells if cell.cell_type == "code"}
     alike = {
         path: len(
-            given & {(cell.id, cell.source) for cell in _cells(path) if cell.cell_type == "code"}
+            given & {(cell.id, cell.source) for cell in cells_of(path) if cell.cell_type == "code"}
         )
         for path in notebook_paths(NOTEBOOKS)
     }
