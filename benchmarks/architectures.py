@@ -171,7 +171,7 @@ def measure(names: list[str], groups: int, group_size: int, updates: int) -> dic
     for name in names:
         rows[name] = {}
         for part in ("update", "answers"):
-            rows[name] |= _in_a_process(name, part, groups, group_size, updates)
+            rows[name] |= _part_of_row(name, part, groups, group_size, updates)
     profile = profile_of_update(ARCHITECTURES[names[0]], groups, group_size)
     return {
         "policies": rows,
@@ -187,14 +187,29 @@ def measure(names: list[str], groups: int, group_size: int, updates: int) -> dic
     }
 
 
-def _in_a_process(
+def _part_of_row(
     name: str, part: str, groups: int, group_size: int, updates: int
 ) -> dict[str, Any]:
-    """A part of a row; where it cannot be measured here, the reason."""
+    """A part of a row. Where vLLM does not take a policy on this machine, transformers answers,
+    and ``not_by_vllm`` says why."""
+    size = (groups, group_size, updates)
+    measured = _in_a_process(name, part, *size)
+    reason = measured.get("answers_failed", "")
+    if not reason.startswith("vLLM did not start"):
+        return measured
+    again = _in_a_process(name, part, *size, COURSE_GENERATOR="transformers")
+    return {**again, "not_by_vllm": reason}
+
+
+def _in_a_process(
+    name: str, part: str, groups: int, group_size: int, updates: int, **settings: str
+) -> dict[str, Any]:
+    """A part of a row; where it cannot be measured here, the reason. ``settings``: of the
+    environment."""
     command = [sys.executable, "-m", "benchmarks.architectures", "--policy", name, "--part", part]
     command += ["--groups", str(groups), "--group-size", str(group_size)]
     command += ["--updates", str(updates)]
-    env = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}  # as make sets it
+    env = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **settings}  # the first as make sets it
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     if done.returncode:
         return {f"{part}_failed": _reason(done.stderr) or f"exit status {done.returncode}"}
@@ -252,6 +267,8 @@ def show(result: dict[str, Any]) -> None:
         for part in ("update", "answers"):
             if f"{part}_failed" in row:
                 print(f"{name}, {part}: not measured ({row[f'{part}_failed']})")
+        if "not_by_vllm" in row:
+            print(f"{name}, answers by transformers: {row['not_by_vllm']}")
 
 
 def main(

@@ -34,6 +34,8 @@ _LFM2_350M = {
     "num_key_value_heads": 8,
     "conv_L_cache": 3,
     "conv_bias": False,
+    "conv_dim": 1024,  # hidden_size for transformers; vLLM asks for these two names
+    "block_dim": 1024,
     "norm_eps": 1e-5,
     "vocab_size": 65_536,
     "tie_word_embeddings": True,

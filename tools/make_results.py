@@ -349,8 +349,22 @@ def peers() -> Context:
 
 
 def rollouts() -> Context:
-    """Episodes per second of three loops."""
-    return {"recorded": recorded_result("rollouts")}
+    """Episodes per second of the loops, and what overlap wins where most time is generation."""
+    recorded = recorded_result("rollouts")
+    several = {}
+    if measured := recorded.get("tasks", {}).get("mix of several turns"):
+        batched, streamed = measured["batched"], measured["streamed"]
+        several = {
+            "gained": streamed["episodes_per_s"] / batched["episodes_per_s"],
+            "generating": batched["generation_share"],
+            "limit": 1 / batched["generation_share"],
+        }
+    return {"recorded": recorded, "several": several}
+
+
+def architectures() -> Context:
+    """What an update of larger policies takes, with random weights."""
+    return {"recorded": recorded_result("architectures")}
 
 
 def updates() -> Context:
@@ -398,6 +412,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         suite,
         rollouts,
         updates,
+        architectures,
         prompts,
         arms,
         wrong_pay,

@@ -150,14 +150,18 @@
       window.addEventListener(kind + change, event => {
         if (hasSizeOfPicture && event.isTrusted) event.stopImmediatePropagation();
       }, {capture: true});
+  const hovered = () => [...document.querySelectorAll(":hover")].pop();
+  let hoveredBefore;
   // Until no frame is on its way that would draw what the mouse hovers.
   const readyForPicture = async () => {
     if (mouse) {
       await drawFrames(2);
       await new Promise(done => real.setTimeout(done, 100));
     }
+    hoveredBefore = hovered();
     hasSizeOfPicture = true;
   };
+  const hoversAsBefore = () => hovered() === hoveredBefore;
   // Until the page is as wide as for acting, and not as the ``width`` of a picture.
   const readyForAction = async width => {
     for (let tries = 50; tries > 0 && innerWidth === width; tries--) await new Promise(done => real.setTimeout(done, 10));
@@ -290,10 +294,11 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, changesUnderMouse, drawIcons, readyForPicture, readyForAction, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    advance, changesUnderMouse, drawIcons, readyForPicture, hoversAsBefore, readyForAction, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
     mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
-    // Each marks every element and returns the focused one's bid ("" for none).
-    mark: () => { mark(["", "bid", "standard_html"]); return focusedBid(); },
+    // Each marks every element and returns the focused one's bid ("" for none). A page that watches its elements hears of the marks,
+    // and may move the focus, before it is asked for: text-editor does.
+    mark: async () => { mark(["", "bid", "standard_html"]); await turn(); return focusedBid(); },
     markWithVisibility: async () => { await markWithVisibility(["", "bid", "standard_html"]); return focusedBid(); },
     unmark,
   })});

@@ -14,8 +14,10 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, ViewportSize
 
 SETUP: ViewportSize = {"width": 332, "height": 214}
+TRIES = 4  # of a picture: beside seventeen busy processes one in thirty came late
 # Functions of page.js.
 READY_FOR_PICTURE = "() => window.__course && __course.readyForPicture()"
+HOVERS_AS_BEFORE = "() => !window.__course || __course.hoversAsBefore()"
 READY_FOR_ACTION = "width => window.__course && __course.readyForAction(width)"
 
 
@@ -55,11 +57,18 @@ class Viewport:
 
         In a page of another size the mouse is over something else, and the next frame but one after
         the resize is drawn so. Of a page that has come to rest, as stock's has in the half second
-        before, the picture is the first one; and the page is not told."""
-        self._page.evaluate(READY_FOR_PICTURE)
-        self._override(scale)
-        png = self._cdp.send("Page.captureScreenshot", {"format": "png"})["data"]
-        self.for_acting()
+        before, the picture is the first one; and the page is not told. A busy machine may take it
+        of a later frame: then the hover state is another, and the picture is taken again."""
+        png = ""
+        for _ in range(TRIES):
+            self._page.evaluate(READY_FOR_PICTURE)
+            self._override(scale)
+            png = self._cdp.send("Page.captureScreenshot", {"format": "png"})["data"]
+            as_before = self._page.evaluate(HOVERS_AS_BEFORE)
+            self.for_acting()
+            if as_before:
+                break
+            self.wait()
         return base64.b64decode(png)
 
     def _override(self, scale: float) -> None:

@@ -2,7 +2,7 @@
 
 import numpy
 
-from helpers.browser.options import Want
+from helpers.browser.options import SCALE, Want
 from helpers.browser.viewport import Viewport
 from helpers.evaluation.scripted import SCRIPTS
 
@@ -120,3 +120,48 @@ def test_the_page_does_not_hear_what_the_mouse_is_over_in_a_picture(session, mon
     assert page.evaluate("heard") == []
     session.step(f"click('{tab['bid']}')")
     assert page.evaluate("heard") != []
+
+
+def test_a_picture_in_which_the_mouse_is_over_something_else_is_taken_again(session, monkeypatch):
+    """On a busy machine it may show what lies under the mouse in a page of the picture's size."""
+    resize, resize_back = Viewport._override, Viewport.for_acting
+    moved = []
+
+    def move(button, by):
+        left, top, width, height = button["box"]
+        session.opened.page.mouse.move(left / SCALE + width / SCALE / 2 + by, top / SCALE + 5)
+
+    pictures = []
+    for busy in (False, True):
+        seen = session.reset("click-button", 1)
+        button = next(e for e in seen["elements"] if e["role"] == "button")
+        session.step(f"hover('{button['bid']}')")
+
+        def resize_slowly(viewport, scale, button=button):
+            resize(viewport, scale)
+            if not moved:
+                move(button, by=300)
+                moved.append(scale)
+
+        def resize_back_then(viewport, button=button):
+            resize_back(viewport)
+            move(button, by=0)
+
+        with monkeypatch.context() as patches:
+            if busy:
+                patches.setattr(Viewport, "_override", resize_slowly)
+                patches.setattr(Viewport, "for_acting", resize_back_then)
+            pictures.append(session.step("noop()", Want(picture="stock"))["screenshot"])
+    assert moved == [1.5]
+    assert pictures[0] == pictures[1]
+
+
+def test_the_focus_is_the_same_whatever_a_look_asks_for(session):
+    """text-editor watches its elements, and takes the focus back when they are marked. Stock asks
+    for the focused element after that: draw 1, episode 452."""
+    focused = []
+    for want in (Want(), Want(picture="stock"), Want(details=True)):
+        session.reset("text-editor", 449922)
+        session.step("click('101')", want)
+        focused.append(session.step("drag_and_drop('97', '95')", want)["focused_bid"])
+    assert focused == ["100"] * 3

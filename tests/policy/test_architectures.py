@@ -71,6 +71,20 @@ def test_the_reason_is_what_was_said_before_the_leaks_of_vllms_build():
     assert architectures._reason("") == ""
 
 
+def test_transformers_answers_where_vllm_does_not_take_a_policy(monkeypatch):
+    def in_a_process(name, part, groups, group_size, updates, **settings):
+        if settings.get("COURSE_GENERATOR") == "transformers":
+            return {"generator": "transformers", "answers_s": 2.0}
+        return {"answers_failed": failure}
+
+    monkeypatch.setattr(architectures, "_in_a_process", in_a_process)
+    failure = "vLLM did not start (no such width): set COURSE_GENERATOR=transformers"
+    row = architectures._part_of_row("small", "answers", 1, 2, 1)
+    assert row == {"generator": "transformers", "answers_s": 2.0, "not_by_vllm": failure}
+    failure = "MemoryError: full"  # transformers would need as much
+    assert architectures._part_of_row("small", "answers", 1, 2, 1) == {"answers_failed": failure}
+
+
 @pytest.mark.parametrize("architecture", [SMALL, SMALL_WITH_EYES], ids=["text", "with eyes"])
 @pytest.mark.parametrize("sampled_in", ["float32", "bfloat16"])
 def test_an_update_is_one_of_the_courses_trainer(architecture, sampled_in, policy, tmp_path):
@@ -109,8 +123,10 @@ def test_a_row_of_the_table(capsys):
         "device": "cpu",
         "dtype": "float32",
     }
+    result["policies"]["small"]["not_by_vllm"] = "no such width"
     architectures.show(result)
     shown = capsys.readouterr().out
     assert "speed and memory are real, answers and rewards are not" in shown
     assert "fewer than the course's profile has" in shown
     assert "large, update: not measured (out of memory)" in shown
+    assert "small, answers by transformers: no such width" in shown
