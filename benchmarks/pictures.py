@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 VISIBLE = 16  # levels of 255: a pixel that differs by more can be told apart by eye
-CARET_WIDTH, CARET_HEIGHT = 3, 50  # pixels of the widest and of the tallest one
+CARET_WIDTH, CARET_HEIGHT = 3, 49  # pixels of the widest and of the tallest one (simple-algebra's)
 
 # (height, width, 3), 8 bits; the elements' type says nothing about the shape.
 Picture = np.ndarray

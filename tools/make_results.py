@@ -357,7 +357,6 @@ def rollouts() -> Context:
         several = {
             "gained": streamed["episodes_per_s"] / batched["episodes_per_s"],
             "generating": batched["generation_share"],
-            "limit": 1 / batched["generation_share"],
         }
     return {"recorded": recorded, "several": several}
 

@@ -14,7 +14,7 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, ViewportSize
 
 SETUP: ViewportSize = {"width": 332, "height": 214}
-TRIES = 4  # of a picture: beside seventeen busy processes one in thirty came late
+TRIES = 4  # of a picture that came late
 # Functions of page.js.
 READY_FOR_PICTURE = "() => window.__course && __course.readyForPicture()"
 HOVERS_AS_BEFORE = "() => !window.__course || __course.hoversAsBefore()"
