@@ -105,6 +105,7 @@ class BrowserClient(ClosedAtExit):
         self._process = os.getpid()
         self._closed = False
         self._running: _Call | None = None  # the last call
+        self._owner = object()  # of the last episode: who may go on with it, or begin another
         self._given_up_at = -RELEASE_SECONDS
         self._connection: Connection | None = reopen()  # while no call runs
 
@@ -120,9 +121,14 @@ class BrowserClient(ClosedAtExit):
         214 (None: as the client was made). ``details``: with all else that stock tells. A call
         that another thread makes meanwhile on this client fails. BrowserServerError where there is
         no such task, no free session or no server."""
+        return self._reset(self._new_owner(), task, seed, screenshot, details)
+
+    def _reset(
+        self, owner: object, task: str, seed: int, screenshot: bool | str | None, details: bool
+    ) -> BrowserObservation:
         picture = self._screenshot if screenshot is None else screenshot
         request = {"seed": seed, "task_name": task, "screenshot": picture, "details": details}
-        result = self._begin_episode(lambda wire: wire.reset(**request))
+        result = self._begin_episode(lambda wire: wire.reset(**request), owner)
         self._task = task
         self._seed = seed
         self._step = 0
@@ -140,25 +146,48 @@ class BrowserClient(ClosedAtExit):
         not read again: for a last turn, of which only the outcome counts. ``screenshot`` and
         ``details`` as in `reset`. BrowserServerError where no episode is running, or another
         thread's call is."""
+        return self._take_step(self._owner, action, screenshot, observe, details)
+
+    def _take_step(
+        self,
+        owner: object,
+        action: str,
+        screenshot: bool | str | None,
+        observe: bool,
+        details: bool,
+    ) -> BrowserObservation:
         picture = self._screenshot if screenshot is None else screenshot
         # What the wire takes; a longer text, or one that is not UTF-8, is no action in any case.
         text = action.encode(errors="replace").decode()[:MAX_ACTION]
         wanted = {"screenshot": picture, "observe": observe, "details": details}
         request = BrowserAction(action_str=text, metadata=wanted)
-        result = self._ask(lambda wire: wire.step(request), begins=False)
+        result = self._ask(lambda wire: wire.step(request), owner, begins=False)
         self._step += 1
         return self._observation(result)
 
+    def hold(self) -> "HeldClient":
+        """This client for one rollout, whose threads may outlive it: they can neither begin nor go
+        on with anything once the client has been reset or held again."""
+        return HeldClient(self, self._new_owner())
+
+    def _new_owner(self) -> object:
+        self._know_own_process()
+        with self._lock:
+            self._owner = object()
+            return self._owner
+
     # ---- one call and its reply ----
 
-    def _begin_episode(self, request: Callable[[Wire], Awaitable[Result]]) -> Result | None:
+    def _begin_episode(
+        self, request: Callable[[Wire], Awaitable[Result]], owner: object
+    ) -> Result | None:
         """The reply to a reset. On a connection that broke no episode has begun that could be lost,
         so it is asked a second time; and again for a while where the server is full and a session
         that this client has given up may be the reason."""
         while True:
             try:
-                result = self._ask(request, begins=True)
-                return result or self._ask(request, begins=True)
+                result = self._ask(request, owner, begins=True)
+                return result or self._ask(request, owner, begins=True)
             except BrowserServerError as error:
                 cause = error.__cause__
                 full = isinstance(cause, RefusedRequest) and cause.code in (ALL_TAKEN, SEAT_FULL)
@@ -166,12 +195,14 @@ class BrowserClient(ClosedAtExit):
                     raise
             time.sleep(ASK_AGAIN_SECONDS)
 
-    def _ask(self, request: Callable[[Wire], Awaitable[Result]], begins: bool) -> Result | None:
+    def _ask(
+        self, request: Callable[[Wire], Awaitable[Result]], owner: object, begins: bool
+    ) -> Result | None:
         """The reply to this request, None where the connection broke. ``begins``: whether it begins
         an episode, on a new connection if need be."""
         call = _Call()
         try:
-            self._take_connection(call, begins)
+            self._take_connection(call, owner, begins)
             if call.connection is None:
                 call.connection = self._reopen()
             result = call.connection.call(request)
@@ -190,13 +221,15 @@ class BrowserClient(ClosedAtExit):
         finally:
             call.over = True  # a plain assignment, which no interrupt can come before
 
-    def _take_connection(self, call: _Call, begins: bool) -> None:
+    def _take_connection(self, call: _Call, owner: object, begins: bool) -> None:
         """Hand the connection to the call, if there is one. BrowserServerError where the call
         cannot be made."""
         self._know_own_process()
         with self._lock:
             if self._closed:
                 raise BrowserServerError(CLOSED)
+            if owner is not self._owner:
+                raise BrowserServerError(REPLACED)
             last = self._running
             if last is not None and not last.over:
                 if not begins:
@@ -279,6 +312,39 @@ class BrowserClient(ClosedAtExit):
         if connection is not None:
             connection.give_up()
         return connection
+
+
+class HeldClient:
+    """A client as one rollout has it, see `BrowserClient.hold`. Its calls are the client's;
+    BrowserServerError once somebody else has the client."""
+
+    def __init__(self, client: BrowserClient, owner: object) -> None:
+        self._client = client
+        self._owner = owner
+
+    def reset(
+        self,
+        task: str = "click-button",
+        seed: int = 0,
+        screenshot: bool | str | None = None,
+        details: bool = False,
+    ) -> BrowserObservation:
+        """`BrowserClient.reset`."""
+        return self._client._reset(self._owner, task, seed, screenshot, details)
+
+    def step(
+        self,
+        action: str,
+        screenshot: bool | str | None = None,
+        observe: bool = True,
+        details: bool = False,
+    ) -> BrowserObservation:
+        """`BrowserClient.step`."""
+        return self._client._take_step(self._owner, action, screenshot, observe, details)
+
+    def close(self) -> None:
+        """`BrowserClient.close`."""
+        self._client.close()
 
 
 def _said_by_server(error: RefusedRequest) -> str:

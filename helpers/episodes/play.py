@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Protocol
 
+from helpers.browser import BrowserClient
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
 from helpers.episodes.players import (
@@ -73,7 +74,7 @@ def play(
         raise ValueError("Episodes need at least one open browser session to be played in.")
     episodes = [Episode(spec.task, spec.seed) for spec in specs]
     to_begin = deque(enumerate(episodes))
-    idle = list(clients)
+    idle = [_held(client) for client in clients]
     waiting: list[RunningEpisode] = []  # their page is there, the player has not been asked
     asked = 0  # pages that the player has taken on and not answered
     ended = 0
@@ -109,6 +110,15 @@ def play(
                 # Stage 4: Act. The browser steps, the page pays; then stage 2 again.
                 busy[threads.submit(running.act, answer)] = running
     return episodes
+
+
+def _held(client: Client) -> Client:
+    """The client for this rollout alone.
+
+    A rollout that is stopped may leave a thread behind that has not begun its work yet. It must not
+    disturb the rollout that then plays with the same clients.
+    """
+    return client.hold() if isinstance(client, BrowserClient) else client
 
 
 def _ready(busy: dict[Future[None], RunningEpisode], at_least_one: bool) -> list[RunningEpisode]:

@@ -265,6 +265,36 @@ def test_threads_that_reset_one_client_get_what_they_asked_for_or_a_sentence(add
     assert refused
 
 
+def test_a_reset_that_asks_again_gives_way_to_a_later_one():
+    """It waits for a session of a full server while another thread resets the client."""
+    with held_server(False, 1) as url, connect(url) as env, ThreadPoolExecutor(2) as threads:
+        env.reset("click-link", 1)
+        with pytest.raises(Interrupted), interrupt_after(0.2):
+            env.step("wait")
+        earlier = threads.submit(env.reset, "login-user", 5)
+        time.sleep(0.5)
+        later = threads.submit(env.reset, "click-button", 2)
+        with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
+            earlier.result(10)
+        Held.go_on.set()
+        assert later.result(10).goal == "click-button 2"
+        assert env.step("click('3')").goal == "click-button 2"
+
+
+@pytest.mark.parametrize("taken", ["reset", "held"])
+def test_a_rollout_that_no_longer_has_the_client_cannot_disturb_the_next(address, taken):
+    with connect(address) as env:
+        stopped = env.hold()
+        assert stopped.reset("click-link", 1).goal == "click-link 1"
+        assert stopped.step("click('3')").goal == "click-link 1"
+        plays = env.hold() if taken == "held" else env
+        plays.reset("click-button", 2)
+        for call in (lambda: stopped.reset("login-user", 5), lambda: stopped.step("click('4')")):
+            with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
+                call()
+        assert plays.step("click('3')").goal == "click-button 2"
+
+
 def test_closing_ends_a_call_that_another_thread_makes(address):
     with connect(address) as env, ThreadPoolExecutor(1) as thread:
         env.reset("click-link", 1)

@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from queue import Empty
 
 import psutil
@@ -15,6 +16,7 @@ from jupyter_client.manager import KernelManager
 from helpers.browser import BrowserServerError, start_browser_server
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play_agent
+from helpers.episodes.running import RunningEpisode
 from helpers.evaluation.agents import text_match_agent
 from helpers.settings.paths import ROOT
 
@@ -184,6 +186,36 @@ def test_playing_goes_on_with_the_same_clients_after_the_stop_button(server, sto
         for client in clients:
             client.close()
     assert interrupted > 3
+
+
+def test_a_thread_that_a_stopped_rollout_left_behind_does_not_disturb_the_next(server, monkeypatch):
+    """It was given its page to load, and comes to it when the next rollout plays already."""
+    load_page = RunningEpisode.reset
+    handed_over = threading.Semaphore(0)
+    begin = threading.Event()
+
+    def load_late(running):
+        handed_over.release()
+        assert begin.wait(30)
+        load_page(running)
+
+    def answer(observation, turn):
+        begin.set()
+        with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
+            stopped.result(30)
+        return text_match_agent(observation, turn)
+
+    with ThreadPoolExecutor(1) as thread:
+        clients = server.clients(2)
+        monkeypatch.setattr(RunningEpisode, "reset", load_late)
+        other_pages = [EpisodeSpec("click-link", 3)] * 2
+        stopped = thread.submit(play_agent, text_match_agent, other_pages, clients)
+        assert all(handed_over.acquire(timeout=30) for _ in clients)
+        monkeypatch.setattr(RunningEpisode, "reset", load_page)
+        episodes = play_agent(answer, [EpisodeSpec("click-button", n) for n in (1, 2)], clients)
+        assert [episode.reward for episode in episodes] == [1.0, 1.0]
+        for client in clients:
+            client.close()
 
 
 def was_stopped_twice(press, seconds, call):
