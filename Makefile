@@ -90,10 +90,10 @@ benchmark: setup  ## play a standard set, on from where it was stopped (SET=webg
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
 
-arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks SEED=0 OUT=runs/arms FROM_RECORDING=1 RECORD=1)
+arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks SEED=0 ARM=grpo OUT=runs/arms FROM_RECORDING=1 RECORD=1)
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \
-		$(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--from-recording,FROM_RECORDING) \
-		$(call flag,--record,RECORD)
+		$(call option,--seed,SEED) $(call option,--arm,ARM) $(call option,--folder,OUT) \
+		$(call flag,--from-recording,FROM_RECORDING) $(call flag,--record,RECORD)
 
 eyes: setup  ## give SmolLM2 eyes that learn from pages without end, on from where it was stopped (PLAY=200 OUT=runs/eyes)
 	$(PY) -m scripts.learn_to_see $(call option,--output,OUT) $(call option,--play,PLAY)

@@ -2,6 +2,7 @@
 
     python -m scripts.experiment --until tasks     the warm-up, and the tasks that it half solves
     python -m scripts.experiment --seed 0          all arms with one training seed
+    python -m scripts.experiment --arm grpo        one of them, with all seeds
     python -m scripts.experiment                   all of it: several hours on 2 cores
     python -m scripts.experiment --until now       the table of what is done, and nothing more
     python -m scripts.experiment --record          and what was measured into recordings/arms/
@@ -24,7 +25,7 @@ from helpers.command_line import run
 from helpers.episodes.how_played import HOW
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.learning.arms.plan import Plan, hold_to_plan, planned, run_folder
+from helpers.learning.arms.plan import ARMS, Plan, hold_to_plan, planned, run_folder
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import copy_file, read_object, write_whole
@@ -64,6 +65,9 @@ def main(
         list[int] | None,
         typer.Option(help="run only these training seeds of the plan; repeatable", min=0),
     ] = None,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="run only these arms, such as grpo; repeatable")
+    ] = None,
     from_recording: Annotated[
         bool, typer.Option("--from-recording", help="begin with what recordings/arms/ has")
     ] = False,
@@ -78,6 +82,7 @@ def main(
     candidates = read_tasks(task) if task else tuple(SCRIPTS)
     plan = planned(policy or profile.policy, candidates, change or [])
     seeds = chosen_seeds(plan, seed)
+    arms = chosen_arms(arm)
     hold_folder(folder)
     if from_recording and not (folder / "plan.json").exists():
         shutil.copytree(RECORDINGS / "arms", folder, dirs_exist_ok=True)
@@ -94,7 +99,7 @@ def main(
             print(f"{len(tasks)} tasks: {', '.join(tasks)}")
             return
         if until == "table":
-            run_all(experiment, seeds)
+            run_all(experiment, seeds, arms)
         result = results(experiment)
     command = shlex.join(["python", "-m", "scripts.experiment", *context.obj])
     content = {"command": command, **result, **run_facts()}
@@ -114,6 +119,14 @@ def chosen_seeds(plan: Plan, wanted: list[int] | None) -> tuple[int, ...]:
             f"{', '.join(map(str, plan.seeds))}, or change its seeds."
         )
     return tuple(wanted or plan.seeds)
+
+
+def chosen_arms(wanted: list[str] | None) -> tuple[str, ...]:
+    """The arms to run; raises `ProfileError` for one that there is not."""
+    unknown = [arm for arm in wanted or [] if arm not in ARMS]
+    if unknown:
+        raise ProfileError(f"There is no arm {unknown[0]!r}: choose among {', '.join(ARMS)}.")
+    return tuple(wanted or ARMS)
 
 
 def keep_recording(folder: Path, recording: Path) -> None:

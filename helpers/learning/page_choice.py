@@ -9,7 +9,8 @@ been given, and its gradient is the one that plain GRPO has on those groups.
   2503.14476, equation 11), with a limit; what is silent after it stays in the batch, as in GRPO.
 - ``COURSE_CURRICULUM=success``: tasks are drawn by how often their groups have had a signal, and a
   page that was solved by a part of its group may come again, as levels of which something can be
-  learned do in prioritized level replay (arXiv 2010.03934). No further episode is played for it.
+  learned do in prioritized level replay (arXiv 2010.03934), but once: a policy learns by heart what
+  comes again and again (``recordings/arms/revisited``). No further episode is played for it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Score = Callable[[Group], "Rewards"]
 
 KEPT = 0.95  # of what is known about a task, when a group of it is played
 REVISITS = 0.5  # share of a task's groups that are played on a page that had a signal before
-MOST_PAGES = 32  # of each task that wait for their next visit
+MOST_PAGES = 32  # of each task that wait for their second visit
 PRIOR = 0.5  # groups with a signal, and as many without, that each task is given (Jeffreys)
 
 
@@ -90,13 +91,15 @@ class SuccessRecord:
     """What the policy has solved lately, task by task.
 
     ``groups`` and ``signals`` count the groups of a task, and those with a signal; what is older
-    counts for less. ``pages``: seeds of pages that were solved by a part of their last group.
+    counts for less. ``pages``: seeds of pages that were solved by a part of their only group;
+    ``revisited``: of those that were given their second visit.
     """
 
     def __init__(self) -> None:
         self.groups: dict[str, float] = {}
         self.signals: dict[str, float] = {}
         self.pages: dict[str, list[int]] = {}
+        self.revisited: dict[str, list[int]] = {}
 
     def add(self, page: EpisodeSpec, signal: bool) -> None:
         """Take note of a group that was played."""
@@ -104,7 +107,7 @@ class SuccessRecord:
         self.groups[task] = KEPT * self.groups.get(task, 0.0) + 1
         self.signals[task] = KEPT * self.signals.get(task, 0.0) + signal
         waiting = [seed for seed in self.pages.get(task, []) if seed != page.seed]
-        if signal:
+        if signal and page.seed not in self.revisited.get(task, []):
             waiting.append(page.seed)
         self.pages[task] = waiting[-MOST_PAGES:]
 
@@ -114,9 +117,13 @@ class SuccessRecord:
         return signals / (self.groups.get(task, 0.0) + 2 * PRIOR)
 
     def take_page(self, task: str) -> int | None:
-        """The page of a task that has waited longest for another visit, which it is given now."""
+        """The page of a task that has waited longest for a second visit, which it is given now."""
         waiting = self.pages.get(task, [])
-        return waiting.pop(0) if waiting else None
+        if not waiting:
+            return None
+        seed = waiting.pop(0)
+        self.revisited.setdefault(task, []).append(seed)
+        return seed
 
 
 @dataclass

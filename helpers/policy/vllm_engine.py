@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,6 +20,10 @@ from helpers.settings.machine import vllm_problem
 if TYPE_CHECKING:
     # Not installed everywhere, and the type checker passes there as well.
     from vllm import LLM, RequestOutput, SamplingParams  # pyright: ignore[reportMissingImports]
+
+
+_PORTS = range(20_000, 32_000)
+_CHOSEN_PORT = "MASTER_PORT_CHOSEN"  # in the environment: "PORT by PROCESS"
 
 
 class VLLMGenerator:
@@ -88,22 +94,49 @@ def prepare_vllm() -> None:
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
         "TRL_EXPERIMENTAL_SILENCE": "1",
-        # TRL takes 29500 where it is free at that moment: two runs that start together collide.
-        "MASTER_PORT": str(free_port()),
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+    _take_own_port()
     try:
         sys.stdout.fileno()
     except Exception:  # a notebook kernel's stdout has none, and raises an error of its own
         sys.stdout = _StdoutWithFileno(sys.stdout)
 
 
+def _take_own_port() -> None:
+    """Choose the port at which torch.distributed meets; one that the user has set stays.
+
+    TRL takes 29500 where it is free at that moment: two runs that start together collide. What is
+    chosen here is inherited by every process that this one starts (a command run from a notebook),
+    while this one may still listen there: such a process chooses again.
+    """
+    port = os.environ.get("MASTER_PORT")
+    chosen, _, by = os.environ.get(_CHOSEN_PORT, "").partition(" by ")
+    if port and (port != chosen or by == str(os.getpid())):
+        return
+    port = str(free_port())
+    os.environ["MASTER_PORT"] = port
+    os.environ[_CHOSEN_PORT] = f"{port} by {os.getpid()}"
+
+
 def free_port() -> int:
-    """A TCP port of this machine that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A TCP port of this machine that nobody listens on.
+
+    It is not one of those that the system gives to connections (from 32768 on Linux), of which any
+    may be taken before the caller listens.
+
+    Raises:
+        OSError: a hundred ports are in use.
+    """
+    for port in random.SystemRandom().sample(_PORTS, 100):
+        with socket.socket() as listener:
+            try:
+                listener.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise OSError(errno.EADDRINUSE, f"No free port in {len(_PORTS):,} from {_PORTS.start}")
 
 
 def engine_settings() -> dict[str, Any]:

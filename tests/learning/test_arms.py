@@ -13,9 +13,9 @@ from helpers.learning.arms.choice import affordable, chosen_tasks
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, measure_outcomes, rates
 from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned
-from helpers.learning.arms.table import arm_rows, best_arm
+from helpers.learning.arms.table import arm_rows, best_arm, run_all
 from helpers.settings.errors import ProfileError
-from scripts.experiment import chosen_seeds, keep_recording, main
+from scripts.experiment import chosen_arms, chosen_seeds, keep_recording, main
 
 PLAN = planned("smollm2-135m", ("click-test",), ["fewest=2", "most=4"])
 
@@ -246,6 +246,13 @@ def test_a_seed_that_the_plan_has_not_is_one_sentence():
         chosen_seeds(PLAN, [0, 7])
 
 
+def test_an_arm_that_there_is_not_is_one_sentence():
+    assert chosen_arms(None) == tuple(ARMS)
+    assert chosen_arms(["own solved", "grpo"]) == ("own solved", "grpo")
+    with pytest.raises(ProfileError, match=r"no arm 'ppo': choose among demonstrations, grpo, "):
+        chosen_arms(["grpo", "ppo"])
+
+
 class Recorded:
     """An experiment of which some runs are done; each solves a page more than its seed."""
 
@@ -275,3 +282,21 @@ def test_a_table_of_what_is_done_compares_the_seeds_that_both_arms_have():
     assert (against["n"], against["gained"], against["lost"]) == (4, 0, 0)
     against = rows["demonstrations"]["against warm-up"]["greedy"]
     assert (against["n"], against["gained"]) == (8, 3)
+
+
+class OnlyNotes(Recorded):
+    """Takes note of what is to be run."""
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, arm, demos, seed):
+        self.asked.append((arm, demos, seed))
+        return super().run("grpo", demos, 0)
+
+
+def test_only_the_arms_that_were_asked_for_are_run():
+    experiment = OnlyNotes()
+    run_all(experiment, (1, 0), ("own solved", "grpo"))
+    expected = [(arm, 16, seed) for seed in (1, 0) for arm in ("own solved", "grpo")]
+    assert experiment.asked == expected

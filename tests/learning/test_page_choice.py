@@ -146,6 +146,23 @@ def test_a_page_with_a_signal_comes_again_once_and_the_oldest_first():
     assert [record.take_page("task") for _ in range(3)] == [1, 3, None]
 
 
+def test_no_page_comes_more_than_twice():
+    """Whatever its group earned the second time: what comes often is learned by heart."""
+    choice = PageChoice(replace(CURRICULUM, task="click-button", pages="all"))
+    visits = Counter()
+
+    def play(pages):
+        visits.update(page.seed for page in pages)
+        return [
+            [Episode(page.task, page.seed, reward=reward) for reward in SIGNAL] for page in pages
+        ]
+
+    for update in range(30):
+        choice.play(PAGES, play, update)
+    assert max(visits.values()) == 2
+    assert list(visits.values()).count(2) > 30
+
+
 def test_what_is_neither_solved_nor_out_of_reach_is_drawn_most():
     """Three tasks: solved, never solved, and solved half of the time."""
     tasks = {"click-test": SOLVED, "click-option": FAILED, "click-button": SIGNAL}

@@ -102,16 +102,16 @@ def best_arm(rows: Sequence[dict[str, Any]]) -> str:
     return max(candidates, key=lambda row: row["greedy"][0], default={"arm": ""})["arm"]
 
 
-def run_all(experiment: Experiment, seeds: Sequence[int]) -> None:
-    """Do what of the experiment is not done yet: all arms with a seed, then with the next one.
+def run_all(experiment: Experiment, seeds: Sequence[int], arms: Sequence[str]) -> None:
+    """Do what of the experiment is not done yet: these arms with a seed, then with the next one.
 
-    Once the arms have all seeds of the plan, the best one and the demonstrations are run with the
+    Once all arms have all seeds of the plan, the best one and the demonstrations are run with the
     plan's other numbers of demonstrations.
     """
     plan: Plan = experiment.plan
     experiment.before(plan.demos)
     for seed in seeds:
-        for arm in ARMS:
+        for arm in arms:
             experiment.run(arm, plan.demos, seed)
     if any(len(seeds_done(experiment, arm, plan.demos)) < len(plan.seeds) for arm in ARMS):
         return
