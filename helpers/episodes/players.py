@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT
+from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
 from helpers.episodes.running import RunningEpisode
 from helpers.policy.completions import Completion
 from helpers.policy.prompts import (
@@ -33,20 +33,28 @@ if TYPE_CHECKING:
 Agent = Callable[["BrowserObservation", int], str]  # (observation, turn) -> answer
 
 
+def page_ids(
+    ledger: Ledger,
+    observation: BrowserObservation,
+    config: RolloutConfig,
+    tokenizer: PreTrainedTokenizerBase,
+) -> tuple[str, list[int]]:
+    """What is read next, and who has written it: at first the whole prompt, later the page as it is
+    after the last answer of the ledger."""
+    if not ledger.ids:
+        return PROMPT, prompt_ids(tokenizer, build_messages(observation, config.prompt))
+    message = observation_text(observation, config.prompt, first=False)
+    ended_itself = ledger.ids[-1] == tokenizer.eos_token_id
+    return ENVIRONMENT, continuation_ids(tokenizer, message, ended_itself)
+
+
 def write_page(running: RunningEpisode, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Write what is read next into the ledger: at first the whole prompt, later the page as it is.
+    """Write what is read next into the ledger (`page_ids`).
 
     Ends the episode instead where no room would be left for an answer.
     """
     config, ledger = running.config, running.episode.ledger
-    if not ledger.ids:
-        owner = PROMPT
-        ids = prompt_ids(tokenizer, build_messages(running.observation, config.prompt))
-    else:
-        owner = ENVIRONMENT
-        message = observation_text(running.observation, config.prompt, first=False)
-        ended_itself = ledger.ids[-1] == tokenizer.eos_token_id
-        ids = continuation_ids(tokenizer, message, ended_itself)
+    owner, ids = page_ids(ledger, running.observation, config, tokenizer)
     if len(ledger.ids) + len(ids) + config.max_tokens <= config.max_length:
         ledger.append(ids, owner)
     else:

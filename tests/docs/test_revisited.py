@@ -1,0 +1,50 @@
+"""What the docs say of the run whose pages came back is what its recording says."""
+
+import csv
+import re
+from collections import Counter
+
+import pytest
+
+from helpers.settings.paths import RECORDINGS, ROOT
+
+FOLDER = RECORDINGS / "arms" / "revisited"
+ARMS = ("dynamic sampling, revisited", "grpo")
+PAGES = {"en": ROOT / "docs" / "training.md", "zh": ROOT / "docs" / "zh" / "training.md"}
+
+
+def rows(name, arm):
+    with (FOLDER / name).open() as file:
+        return [row for row in csv.DictReader(file) if row["arm"] == arm]
+
+
+@pytest.fixture(params=PAGES)
+def told(request):
+    """The numbers of the paragraph, in each language."""
+    text = PAGES[request.param].read_text()
+    paragraph = next(part for part in text.split("\n\n") if "recordings/arms/revisited" in part)
+    return set(map(int, re.findall(r"\d+", paragraph)))
+
+
+def test_the_groups_on_the_pages_that_came_back(told):
+    visits, others = (Counter(row["seed"] for row in rows("pages.csv", arm)) for arm in ARMS)
+    three = visits.most_common(3)
+    assert [n for _, n in visits.most_common(4)][3] == 1
+    for number in (visits.total(), sum(n for _, n in three), others.total()):
+        assert number in told
+    assert others.total() == len(others)  # each of GRPO's pages once
+
+
+def test_the_answers_on_other_pages(told):
+    visits = Counter(row["seed"] for row in rows("pages.csv", ARMS[0])).most_common(3)
+    back = {seed for seed, _ in visits}
+    answers = {arm: rows("answers.csv", arm) for arm in ARMS}
+    bids = [row["right"] for row in answers[ARMS[0]] if row["seed"] in back]
+    learned = {f"click('{bid}')" for bid in bids}
+    counts = []
+    for arm in ARMS:
+        new = [row for row in answers[arm] if row["seed"] not in back]
+        counts += [len(new), sum(row["first"] in learned for row in new)]
+    right = sum(row["right"] in bids for row in answers["grpo"] if row["seed"] not in back)
+    for number in (*counts, right):
+        assert number in told
