@@ -16,6 +16,7 @@ import json
 import shlex
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -92,7 +93,10 @@ def main(
     from helpers.learning.arms.table import report, results, run_all
     from helpers.learning.run import open_browsers
 
-    with open_browsers(profile) as clients:
+    if until == "now" and not (folder / "choice.json").exists():
+        raise ProfileError(f"{folder} has no tasks yet: run make arms UNTIL=tasks first.")
+    # What is done is read from files alone.
+    with nullcontext([]) if until == "now" else open_browsers(profile) as clients:
         experiment = Experiment(plan, profile, clients, folder)
         tasks = experiment.tasks()
         if until == "tasks":

@@ -17,6 +17,11 @@ def runs_folder(name: str = "") -> Path:
     return ROOT / os.environ.get("COURSE_RUNS", "runs") / name
 
 
+def shown(path: Path) -> Path:
+    """A path as a reader is told it: from the repository on where it is in it, else whole."""
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
 def notebook_paths(folder: Path = NOTEBOOKS) -> list[Path]:
     """The notebooks of a language: the six in their order, then those beside the thread, which are
     in more/."""

@@ -177,11 +177,11 @@ def small(policy, tmp_path):
     return tiny_policy_in(tmp_path / "small", policy.tokenizer)
 
 
-def experiment(folder, policy):
-    """The command with the tiny plan; returns its exit code."""
+def experiment(folder, policy, *more):
+    """The command with the tiny plan and ``more`` words; returns its exit code."""
     changes = [word for change in TINY for word in ("--change", change)]
     arguments = ["--folder", str(folder), "--task", "click-test,click-option", *changes]
-    return command_line.run(main, [*arguments, "--policy", str(policy)])
+    return command_line.run(main, [*arguments, "--policy", str(policy), *more])
 
 
 @pytest.mark.slow
@@ -227,6 +227,12 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
         assert json.loads((policy / "adapter_config.json").read_text())["r"] == 8
     assert not list(folder.glob("runs/*/checkpoint-*"))
 
+    # The table of what is done is made without a browser.
+    with monkeypatch.context() as patched:
+        patched.setenv("COURSE_SERVERS", "http://127.0.0.1:9")  # where nobody answers
+        assert experiment(folder, small, "--until", "now") == 0
+    assert json.loads((folder / "result.json").read_text())["rows"] == result["rows"]
+
     # What is recorded is enough to go on elsewhere, and to be recorded again from there.
     recording, elsewhere = tmp_path / "recording", tmp_path / "elsewhere"
     keep_recording(folder, recording)
@@ -251,6 +257,11 @@ def test_an_arm_that_there_is_not_is_one_sentence():
     assert chosen_arms(["own solved", "grpo"]) == ("own solved", "grpo")
     with pytest.raises(ProfileError, match=r"no arm 'ppo': choose among demonstrations, grpo, "):
         chosen_arms(["grpo", "ppo"])
+
+
+def test_a_table_of_nothing_is_one_sentence(tmp_path, capsys):
+    assert experiment(tmp_path / "arms", "smollm2-135m", "--until", "now") == 2
+    assert "has no tasks yet: run make arms UNTIL=tasks first" in capsys.readouterr().err
 
 
 class Recorded:
