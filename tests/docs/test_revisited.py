@@ -9,13 +9,13 @@ import pytest
 from helpers.settings.paths import RECORDINGS, ROOT
 
 FOLDER = RECORDINGS / "arms" / "revisited"
-ARMS = ("dynamic sampling, revisited", "grpo")
+RUNS = ("no limit", "once again", "grpo")
 PAGES = {"en": ROOT / "docs" / "training.md", "zh": ROOT / "docs" / "zh" / "training.md"}
 
 
-def rows(name, arm):
+def rows(name, run):
     with (FOLDER / name).open() as file:
-        return [row for row in csv.DictReader(file) if row["arm"] == arm]
+        return [row for row in csv.DictReader(file) if row["run"] == run]
 
 
 @pytest.fixture(params=PAGES)
@@ -27,23 +27,24 @@ def told(request):
 
 
 def test_the_groups_on_the_pages_that_came_back(told):
-    visits, others = (Counter(row["seed"] for row in rows("pages.csv", arm)) for arm in ARMS)
+    visits, once, others = (Counter(row["seed"] for row in rows("pages.csv", run)) for run in RUNS)
     three = visits.most_common(3)
     assert [n for _, n in visits.most_common(4)][3] == 1
-    for number in (visits.total(), sum(n for _, n in three), others.total()):
+    for number in (visits.total(), sum(n for _, n in three), once.total(), len(once), len(others)):
         assert number in told
+    assert max(once.values()) == 2
     assert others.total() == len(others)  # each of GRPO's pages once
 
 
 def test_the_answers_on_other_pages(told):
-    visits = Counter(row["seed"] for row in rows("pages.csv", ARMS[0])).most_common(3)
+    visits = Counter(row["seed"] for row in rows("pages.csv", RUNS[0])).most_common(3)
     back = {seed for seed, _ in visits}
-    answers = {arm: rows("answers.csv", arm) for arm in ARMS}
-    bids = [row["right"] for row in answers[ARMS[0]] if row["seed"] in back]
+    answers = {run: rows("answers.csv", run) for run in RUNS}
+    bids = [row["right"] for row in answers[RUNS[0]] if row["seed"] in back]
     learned = {f"click('{bid}')" for bid in bids}
     counts = []
-    for arm in ARMS:
-        new = [row for row in answers[arm] if row["seed"] not in back]
+    for run in RUNS:
+        new = [row for row in answers[run] if row["seed"] not in back]
         counts += [len(new), sum(row["first"] in learned for row in new)]
     right = sum(row["right"] in bids for row in answers["grpo"] if row["seed"] not in back)
     for number in (*counts, right):

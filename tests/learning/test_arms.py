@@ -79,6 +79,12 @@ def test_no_arm_plays_more_episodes_than_grpo():
         assert own + settings.get("resample", 0) <= episodes
 
 
+def test_dynamic_sampling_plays_groups_again_and_only_the_curriculum_chooses_tasks():
+    sampling, chosen = (arm_settings(arm, PLAN) for arm in ("dynamic sampling", "curriculum"))
+    assert sampling["resample"] > 0
+    assert chosen == sampling | {"curriculum": "success"}
+
+
 def test_an_experiment_goes_on_with_its_own_plan_only(tmp_path):
     hold_to_plan(tmp_path, PLAN)
     hold_to_plan(tmp_path, PLAN)

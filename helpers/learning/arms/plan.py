@@ -119,7 +119,8 @@ PLAIN = "grpo"
 ARMS: dict[str, dict[str, Any]] = {
     DEMONSTRATIONS: {},  # more epochs of the same demonstrations: no episode is played
     PLAIN: {},
-    "dynamic sampling": {"curriculum": "success"},
+    "dynamic sampling": {},  # silent groups are played again: see `arm_settings`
+    "curriculum": {"curriculum": "success"},  # and tasks and pages are chosen by their success
     "own solved": {"advantages": "solved"},
     "shuffled": {"advantages": "shuffled"},
     "turn groups": {"advantages": "turns"},
@@ -136,11 +137,11 @@ choice of pages.
 def arm_settings(arm: str, plan: Plan) -> dict[str, Any]:
     """What the profile of an arm has beside the plan's numbers.
 
-    Dynamic sampling plays a quarter of its groups only where others ended alike, so that it plays
-    at most as many episodes as the others.
+    Dynamic sampling and the curriculum play a quarter of their groups only where others ended
+    alike, so that they play at most as many episodes as the others.
     """
     settings = dict(ARMS[arm])
-    if arm == "dynamic sampling":
+    if arm in ("dynamic sampling", "curriculum"):
         again = plan.groups // 4
         settings |= {"groups": plan.groups - again, "resample": again * plan.group_size}
     return settings
