@@ -38,7 +38,7 @@ def page_ids(
     observation: BrowserObservation,
     config: RolloutConfig,
     tokenizer: PreTrainedTokenizerBase,
-) -> tuple[str, list[int]]:
+) -> tuple[int, list[int]]:
     """What is read next, and who has written it: at first the whole prompt, later the page as it is
     after the last answer of the ledger."""
     if not ledger.ids:
