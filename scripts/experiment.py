@@ -26,6 +26,7 @@ from helpers.command_line import run
 from helpers.episodes.how_played import HOW
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.learning.arms.groups import GROUPS, write_groups
 from helpers.learning.arms.plan import ARMS, Plan, hold_to_plan, planned, run_folder
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
@@ -44,6 +45,7 @@ RECORDED = (
     *(f"warm-*/policy/{name}" for name in ADAPTED),
     "runs/*/outcomes.json",
     "runs/*/metrics.csv",
+    f"runs/*/{GROUPS}",
 )
 
 
@@ -137,7 +139,10 @@ def keep_recording(folder: Path, recording: Path) -> None:
     """Copy the table, the choice, the outcomes of runs, and the adapters of warm-up and best arm.
 
     The other runs' adapters stay where they are, and the demonstrations, which scripts play again.
+    Of the episodes that a run was trained on it keeps how many of each group were solved.
     """
+    for played in sorted(folder.glob("runs/*/episodes.jsonl")):
+        write_groups(played)
     best = best_policy(folder)
     if best is not None:
         for name in ADAPTED:

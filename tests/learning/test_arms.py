@@ -10,9 +10,10 @@ from tiny_models import tiny_policy_in
 from helpers import command_line
 from helpers.evaluation.statistics import paired_interval, wilson_interval
 from helpers.learning.arms.choice import affordable, chosen_tasks
+from helpers.learning.arms.groups import teaching_groups, write_groups
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, measure_outcomes, rates
-from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned
+from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned, run_folder
 from helpers.learning.arms.table import arm_rows, best_arm, run_all
 from helpers.settings.errors import ProfileError
 from scripts.experiment import chosen_arms, chosen_seeds, keep_recording, main
@@ -167,6 +168,24 @@ def test_pages_are_played_once_greedily_and_often_at_temperature_one():
     assert outcomes.sampled == {"a#1": [True] * 3}
 
 
+def test_groups_are_told_by_how_many_of_their_episodes_were_solved(tmp_path):
+    from helpers.episodes.episode import Episode
+
+    outcomes = {1: (1.0, 0.0), 2: (1.0, 1.0), 3: (0.0, 0.0), 4: (None, 1.0), 5: (0.0, 0.0)}
+    with (tmp_path / "episodes.jsonl").open("w") as file:
+        for seed, rewards in outcomes.items():
+            for reward in rewards:
+                episode = Episode("click-test", seed, reward=reward)
+                file.write(json.dumps({"update": 7, **episode.to_json()}) + "\n")
+    path = write_groups(tmp_path / "episodes.jsonl")
+    assert path.read_text().splitlines()[:3] == [
+        "update,task,seed,solved,episodes",
+        "7,click-test,1,1,2",
+        "7,click-test,2,2,2",
+    ]
+    assert teaching_groups(path) == {"differ": 2, "all": 1, "none": 2}
+
+
 # All of it
 
 TINY = [
@@ -242,6 +261,10 @@ def test_the_whole_experiment_goes_on_where_it_was_stopped(tmp_path, small, monk
     # What is recorded is enough to go on elsewhere, and to be recorded again from there.
     recording, elsewhere = tmp_path / "recording", tmp_path / "elsewhere"
     keep_recording(folder, recording)
+    for arm in trained:
+        groups = run_folder(recording, arm, 2, 0) / "groups.csv"
+        assert sum(teaching_groups(groups).values()) <= 2 * 2
+        assert groups.read_text().count("click-") == sum(teaching_groups(groups).values()) > 0
     best = (recording / "best" / "adapter_model.safetensors").read_bytes()
     shutil.copytree(recording, elsewhere)
     (elsewhere / "runs" / "demonstrations-2-seed0" / "outcomes.json").unlink()

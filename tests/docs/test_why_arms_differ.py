@@ -1,4 +1,4 @@
-"""What the docs say of the run whose pages came back is what its recording says."""
+"""What the docs say about why arms differ is what their recordings say."""
 
 import csv
 import re
@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from helpers.learning.arms.groups import teaching_groups
 from helpers.settings.paths import RECORDINGS, ROOT
 
 FOLDER = RECORDINGS / "arms" / "revisited"
@@ -20,9 +21,14 @@ def rows(name, run):
 
 @pytest.fixture(params=PAGES)
 def told(request):
-    """The numbers of the paragraph, in each language."""
-    text = PAGES[request.param].read_text()
-    paragraph = next(part for part in text.split("\n\n") if "recordings/arms/revisited" in part)
+    """The numbers of the paragraph about pages that came back, in each language."""
+    return numbers(request.param, "recordings/arms/revisited")
+
+
+def numbers(language, word):
+    """The numbers of the first paragraph that has a word."""
+    text = PAGES[language].read_text()
+    paragraph = next(part for part in text.split("\n\n") if word in part)
     return set(map(int, re.findall(r"\d+", paragraph)))
 
 
@@ -49,3 +55,14 @@ def test_the_answers_on_other_pages(told):
     right = sum(row["right"] in bids for row in answers["grpo"] if row["seed"] not in back)
     for number in (*counts, right):
         assert number in told
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_the_groups_that_an_arm_could_learn_from(language):
+    said = numbers(language, "groups.csv")
+    runs = RECORDINGS / "arms" / "runs"
+    grpo, solved = (
+        teaching_groups(runs / f"{arm}-16-seed0" / "groups.csv") for arm in ("grpo", "own-solved")
+    )
+    learned = solved["differ"] + solved["all"]
+    assert {sum(grpo.values()), grpo["differ"], learned, solved["differ"], solved["all"]} <= said
