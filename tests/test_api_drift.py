@@ -326,7 +326,7 @@ def said(tmp_path_factory):
         assert old in CODE
         (folder / f"drift_{number}.py").write_text(CODE.replace(old, new))
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--project", str(folder)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     found: dict[str, list[str]] = {}
     for problem in json.loads(done.stdout)["generalDiagnostics"]:
         if problem["severity"] == "error":

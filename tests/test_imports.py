@@ -58,7 +58,7 @@ def modules_of(room):
 def changed_by(groups, folder=ROOT):
     """For each group of modules: what importing it changes, and what it prints."""
     command = [sys.executable, "-c", CODE, json.dumps(groups)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     found, printed = [], []
     for line in done.stdout.splitlines():
