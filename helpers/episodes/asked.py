@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from helpers.episodes.ledger import POLICY, Ledger
-from helpers.episodes.players import page_ids
+from helpers.episodes.players import length_with, page_ids
 from helpers.policy.prompts import answer_text
 from helpers.settings.errors import CourseError
 
@@ -50,7 +50,7 @@ class AskedPolicy:
         if not self._goes_on(seen):
             self._ledger = Ledger()
         owner, ids = page_ids(self._ledger, seen, self._config, self._tokenizer)
-        length = len(self._ledger.ids) + len(ids) + self._config.max_tokens
+        length = length_with(self._ledger, ids, self._config)
         if length > self._config.max_length:
             raise CourseError(
                 f"The conversation would have {length} tokens, and the policy was taught with "

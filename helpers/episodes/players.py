@@ -48,6 +48,11 @@ def page_ids(
     return ENVIRONMENT, continuation_ids(tokenizer, message, ended_itself)
 
 
+def length_with(ledger: Ledger, ids: Sequence[int], config: RolloutConfig) -> int:
+    """Tokens that a conversation has at most once ``ids`` are read and answered."""
+    return len(ledger.ids) + len(ids) + config.max_tokens
+
+
 def write_page(running: RunningEpisode, tokenizer: PreTrainedTokenizerBase) -> None:
     """Write what is read next into the ledger (`page_ids`).
 
@@ -55,7 +60,7 @@ def write_page(running: RunningEpisode, tokenizer: PreTrainedTokenizerBase) -> N
     """
     config, ledger = running.config, running.episode.ledger
     owner, ids = page_ids(ledger, running.observation, config, tokenizer)
-    if len(ledger.ids) + len(ids) + config.max_tokens <= config.max_length:
+    if length_with(ledger, ids, config) <= config.max_length:
         ledger.append(ids, owner)
     else:
         running.episode.ended = "length_limit"

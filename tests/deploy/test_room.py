@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import pytest
 from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser.remote import RemoteServers
 from helpers.command_line import run
+from helpers.policy.vllm_engine import free_port
 from helpers.settings.paths import ROOT
 from scripts import doctor, ready, room
 
@@ -139,13 +139,6 @@ def comes_back(env):
             return bool(env.reset("click-test", 0).goal)
         time.sleep(0.5)
     return False
-
-
-def free_port():
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_the_room_opens_prints_cards_and_opens_again_with_the_same_tokens(tmp_path):

@@ -5,17 +5,29 @@ import re
 from collections import Counter
 
 import pytest
+from group_counts import teaching_groups
 
-from helpers.learning.arms.groups import teaching_groups
 from helpers.settings.paths import RECORDINGS, ROOT
 
-FOLDER = RECORDINGS / "arms" / "revisited"
-RUNS = ("no limit", "once again", "grpo")
+RUNS = RECORDINGS / "arms" / "runs"
+REVISITED = RECORDINGS / "arms" / "revisited"
+PLAYED = {
+    "no limit": REVISITED,
+    "once again": RUNS / "curriculum-16-seed0",
+    "grpo": RUNS / "grpo-16-seed0",
+}
 PAGES = {"en": ROOT / "docs" / "training.md", "zh": ROOT / "docs" / "zh" / "training.md"}
 
 
-def rows(name, run):
-    with (FOLDER / name).open() as file:
+def visits_of(run):
+    """How many groups a run played on each page of click-option."""
+    with (PLAYED[run] / "groups.csv").open() as file:
+        rows = csv.DictReader(file)
+        return Counter(row["seed"] for row in rows if row["task"] == "click-option")
+
+
+def answers_of(run):
+    with (REVISITED / "answers.csv").open() as file:
         return [row for row in csv.DictReader(file) if row["run"] == run]
 
 
@@ -33,7 +45,7 @@ def numbers(language, word):
 
 
 def test_the_groups_on_the_pages_that_came_back(told):
-    visits, once, others = (Counter(row["seed"] for row in rows("pages.csv", run)) for run in RUNS)
+    visits, once, others = map(visits_of, PLAYED)
     three = visits.most_common(3)
     assert [n for _, n in visits.most_common(4)][3] == 1
     for number in (visits.total(), sum(n for _, n in three), once.total(), len(once), len(others)):
@@ -43,14 +55,13 @@ def test_the_groups_on_the_pages_that_came_back(told):
 
 
 def test_the_answers_on_other_pages(told):
-    visits = Counter(row["seed"] for row in rows("pages.csv", RUNS[0])).most_common(3)
-    back = {seed for seed, _ in visits}
-    answers = {run: rows("answers.csv", run) for run in RUNS}
-    bids = [row["right"] for row in answers[RUNS[0]] if row["seed"] in back]
+    back = {seed for seed, _ in visits_of("no limit").most_common(3)}
+    answers = {run: answers_of(run) for run in PLAYED}
+    bids = [row["right"] for row in answers["no limit"] if row["seed"] in back]
     learned = {f"click('{bid}')" for bid in bids}
     counts = []
-    for run in RUNS:
-        new = [row for row in answers[run] if row["seed"] not in back]
+    for rows in answers.values():
+        new = [row for row in rows if row["seed"] not in back]
         counts += [len(new), sum(row["first"] in learned for row in new)]
     right = sum(row["right"] in bids for row in answers["grpo"] if row["seed"] not in back)
     for number in (*counts, right):
@@ -60,9 +71,8 @@ def test_the_answers_on_other_pages(told):
 @pytest.mark.parametrize("language", PAGES)
 def test_the_groups_that_an_arm_could_learn_from(language):
     said = numbers(language, "groups.csv")
-    runs = RECORDINGS / "arms" / "runs"
     grpo, solved = (
-        teaching_groups(runs / f"{arm}-16-seed0" / "groups.csv") for arm in ("grpo", "own-solved")
+        teaching_groups(RUNS / f"{arm}-16-seed0" / "groups.csv") for arm in ("grpo", "own-solved")
     )
     learned = solved["differ"] + solved["all"]
     assert {sum(grpo.values()), grpo["differ"], learned, solved["differ"], solved["all"]} <= said

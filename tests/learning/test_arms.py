@@ -5,12 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from group_counts import teaching_groups
 from tiny_models import tiny_policy_in
 
 from helpers import command_line
 from helpers.evaluation.statistics import paired_interval, wilson_interval
 from helpers.learning.arms.choice import affordable, chosen_tasks
-from helpers.learning.arms.groups import teaching_groups, write_groups
+from helpers.learning.arms.groups import write_groups
 from helpers.learning.arms.needs import Needs, config_of, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, measure_outcomes, rates
 from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned, run_folder
