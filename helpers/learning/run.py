@@ -45,7 +45,7 @@ from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_preci
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
 from helpers.policy.lora import is_adapted, name_base
-from helpers.policy.vllm_engine import prepare_vllm
+from helpers.policy.vllm_engine import own_rendezvous, prepare_vllm
 from helpers.policy.vllm_server import weights_to_server
 from helpers.policy.vllm_weights import hand_over_in
 from helpers.settings.files import new_folder, write_whole
@@ -176,7 +176,7 @@ def start_trainer(
         precision = vllm_in_precision(profile.vllm_dtype)
     if profile.generator == "vllm" and profile.vllm_server:
         precision = weights_to_server(profile)
-    with say_when_vllm_has_no_room(profile), precision:
+    with say_when_vllm_has_no_room(profile), precision, own_rendezvous():
         trainer = kind(callbacks=[recorder], **arguments)
     if trainer.use_vllm:
         hand_over_in(profile.vllm_dtype, trainer.vllm_generation)

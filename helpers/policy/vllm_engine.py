@@ -7,6 +7,8 @@ import os
 import random
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from helpers.output import hide_other_bars
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _PORTS = range(20_000, 32_000)
-_CHOSEN_PORT = "MASTER_PORT_CHOSEN"  # in the environment: "PORT by PROCESS"
+_RENDEZVOUS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class VLLMGenerator:
@@ -97,27 +99,32 @@ def prepare_vllm() -> None:
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
-    _take_own_port()
     try:
         sys.stdout.fileno()
     except Exception:  # a notebook kernel's stdout has none, and raises an error of its own
         sys.stdout = _StdoutWithFileno(sys.stdout)
 
 
-def _take_own_port() -> None:
-    """Choose the port at which torch.distributed meets; one that the user has set stays.
+@contextmanager
+def own_rendezvous() -> Iterator[None]:
+    """Give a trainer that is made in this block a port of its own for torch.distributed.
 
-    TRL takes 29500 where it is free at that moment: two runs that start together collide. What is
-    chosen here is inherited by every process that this one starts (a command run from a notebook),
-    while this one may still listen there: such a process chooses again.
+    TRL takes 29500 where it is free at that moment: two runs that start together collide. One that
+    the user has set stays. For vLLM it also says in the environment that this process is rank 0 of
+    1, and leaves that there: each process that is started later (a command run from a notebook, a
+    kernel) would take it for itself, and listen where this one listens. So all is as before
+    afterwards.
     """
-    port = os.environ.get("MASTER_PORT")
-    chosen, _, by = os.environ.get(_CHOSEN_PORT, "").partition(" by ")
-    if port and (port != chosen or by == str(os.getpid())):
-        return
-    port = str(free_port())
-    os.environ["MASTER_PORT"] = port
-    os.environ[_CHOSEN_PORT] = f"{port} by {os.getpid()}"
+    before = {name: os.environ.get(name) for name in _RENDEZVOUS}
+    os.environ.setdefault("MASTER_PORT", str(free_port()))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def free_port() -> int:

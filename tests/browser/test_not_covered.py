@@ -15,6 +15,8 @@ WAIT = ["noop(300)"] * 3
 # been seen.
 TIMES = 8
 ICON = ["click('25')", "click('25')"]  # one of social-media's, twice
+# A first click that is late enough for the picture lands in stock, too: seen in one of many runs.
+ICON_TIMES = 4
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def stock():
         shown.setdefault((episode[0], episode[1]), []).append((trees, html))
 
     with StockPool(4) as pool:
-        pool.for_each([*timed, ["social-media", 1, ICON]], keep)
+        pool.for_each([*timed, *[["social-media", 1, ICON]] * ICON_TIMES], keep)
     return shown
 
 
@@ -39,15 +41,20 @@ def test_each_is_named():
 
 def test_stock_differs_with_itself_where_timers_follow_the_wall_clock(stock):
     differing = {
-        task for (task, _), played in stock.items() if any(each != played[0] for each in played)
+        task
+        for (task, _), played in stock.items()
+        if task != "social-media" and any(each != played[0] for each in played)
     }
     assert differing == {"stock-market", "terminal"}
 
 
 def test_stock_loses_the_first_click_on_an_icon_and_here_it_lands(stock, session):
     """Stock fetches the picture of the icon under the mouse at that moment."""
-    [[(trees, _)]] = [played for (task, _), played in stock.items() if task == "social-media"]
-    assert trees[0] == trees[1] != trees[2]
+    played = [trees for trees, _ in stock["social-media", 1]]
+    lost = [trees for trees in played if trees[0] == trees[1]]
+    assert lost, "each of the first clicks landed"
+    trees = lost[0]
+    assert trees[1] != trees[2]
     here = [session.reset("social-media", 1)]
     here += [session.step(action) for action in ICON]
     looks = [seen["axtree_txt"].split("miniwob/")[1] for seen in here]

@@ -59,6 +59,34 @@ def test_vllm_samples_from_the_weights_that_are_trained(tmp_path):
     assert all(row["infrastructure"] == 0 for row in rows)
 
 
+WITH_VLLM = """
+import os, sys
+from dataclasses import replace
+from helpers.learning.run import build_trainer
+from helpers.policy.loading import load_policy
+from helpers.settings.profiles import PROFILES
+
+before = dict(os.environ)
+profile = replace(PROFILES["cpu"], groups=1, group_size=2, updates=1)
+trainer = build_trainer(profile, load_policy(sys.argv[1]), [], sys.argv[2], progress=False)
+assert trainer.use_vllm
+print(sorted(name for name in os.environ if name in {left!r} and name not in before))
+"""
+LEFT_BY_TRL = ["LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed on this machine")
+def test_what_a_process_starts_is_not_taken_for_a_rank_of_its_trainer(policy, tmp_path):
+    """Who finds a rank in the environment listens at the port at which the trainer listens."""
+    tiny = tiny_policy_in(tmp_path / "tiny", policy.tokenizer)
+    code = WITH_VLLM.format(left=LEFT_BY_TRL)
+    command = [sys.executable, "-c", code, str(tiny), str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.fixture(scope="module")
 def lora(policy, tmp_path_factory):
     """The options of a run with LoRA, of a policy of two layers: how a run is stopped and goes on

@@ -1,60 +1,52 @@
-"""What is set before vLLM starts."""
+"""What is set before vLLM starts, and what is left of it."""
 
 import os
 import socket
-import subprocess
-import sys
 
 import pytest
 
-from helpers.policy.vllm_engine import prepare_vllm
+from helpers.policy.vllm_engine import own_rendezvous
+
+LEFT_BY_TRL = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}
 
 
 @pytest.fixture(autouse=True)
-def no_port_chosen(monkeypatch):
-    for name in ("MASTER_PORT", "MASTER_PORT_CHOSEN"):
+def nothing_set(monkeypatch):
+    for name in (*LEFT_BY_TRL, "MASTER_PORT"):
         monkeypatch.setenv(name, "")  # so that what the test sets is taken back
         monkeypatch.delenv(name)
 
 
-def port_of_a_process_that_is_started_here():
-    code = "import os; from helpers.policy.vllm_engine import prepare_vllm; prepare_vllm();"
-    code += "print(os.environ['MASTER_PORT'])"
-    command = [sys.executable, "-c", code]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def test_two_runs_that_start_together_do_not_meet_at_one_port(monkeypatch):
-    prepare_vllm()
-    first = int(os.environ["MASTER_PORT"])
+def test_two_runs_that_start_together_do_not_meet_at_one_port():
+    with own_rendezvous():
+        first = int(os.environ["MASTER_PORT"])
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", first))
         busy.listen()
-        monkeypatch.delenv("MASTER_PORT")
-        prepare_vllm()
-        assert int(os.environ["MASTER_PORT"]) != first
-
-
-def test_a_process_keeps_its_port_and_one_that_it_starts_has_another():
-    prepare_vllm()
-    first = int(os.environ["MASTER_PORT"])
-    prepare_vllm()
-    assert int(os.environ["MASTER_PORT"]) == first
-    with socket.socket() as busy:  # as a trainer of this process does
-        busy.bind(("127.0.0.1", first))
-        busy.listen()
-        assert port_of_a_process_that_is_started_here() != first
+        with own_rendezvous():
+            assert int(os.environ["MASTER_PORT"]) != first
 
 
 def test_the_system_gives_no_connection_a_port_that_was_chosen():
-    prepare_vllm()
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         first, last = map(int, file.read().split())
-    assert not first <= int(os.environ["MASTER_PORT"]) <= last
+    with own_rendezvous():
+        assert not first <= int(os.environ["MASTER_PORT"]) <= last
 
 
 def test_a_port_that_was_chosen_stays(monkeypatch):
     monkeypatch.setenv("MASTER_PORT", "29777")
-    prepare_vllm()
+    with own_rendezvous():
+        assert os.environ["MASTER_PORT"] == "29777"
     assert os.environ["MASTER_PORT"] == "29777"
-    assert port_of_a_process_that_is_started_here() == 29777
+
+
+@pytest.mark.parametrize("given", [{}, {"RANK": "3", "WORLD_SIZE": "4", "MASTER_PORT": "29777"}])
+def test_what_trl_sets_is_taken_back_also_where_it_fails(monkeypatch, given):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with pytest.raises(RuntimeError), own_rendezvous():
+        os.environ.update(LEFT_BY_TRL)
+        raise RuntimeError
+    assert dict(os.environ) == before
