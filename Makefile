@@ -35,10 +35,13 @@ setup:  ## make .venv with everything in it; a second call does nothing
 
 # LANGUAGE=zh, which a Chinese desktop sets by itself: the notebooks in Chinese.
 ZH = $(if $(filter zh%,$(LANGUAGE)),/zh)
+# ... and what the course says to their reader.
+IN_CHINESE = $(if $(ZH),COURSE_LANGUAGE=$${COURSE_LANGUAGE:-zh} )
+FOLDER = $(if $(ZH), --folder notebooks$(ZH))
 
 course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one, LANGUAGE=zh in Chinese)
 	$(PY) -m scripts.doctor
-	$(PY) tools/run_course.py $(if $(ZH),--folder notebooks$(ZH)) $(call option,--only,NB)
+	$(IN_CHINESE)$(PY) tools/run_course.py$(FOLDER) $(call option,--only,NB)
 
 # The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
@@ -56,8 +59,10 @@ lint: setup  ## the form and the types of the code: ruff and basedpyright
 	$(PY) -m ruff format --check .
 	$(PY) -m basedpyright
 
-lab: setup  ## open JupyterLab on the notebooks (LANGUAGE=zh: in Chinese)
-	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks$(ZH) \
+lab: setup  ## open JupyterLab on your own copies of the notebooks, in mine/ (LANGUAGE=zh: in Chinese)
+	$(PY) -m scripts.working_copies
+	$(IN_CHINESE)$(PY) -m jupyter lab --ServerApp.root_dir=. \
+		--LabApp.default_url=/lab/tree/mine$(ZH) \
 		$(if $(filter 0,$(shell id -u)),--allow-root)
 
 # PROCESSES=2 trains in so many processes, which accelerate starts; LAUNCH holds further options for it.
@@ -104,8 +109,8 @@ wrongpay: setup  ## what a policy does that is paid for the wrong thing, on from
 orders: setup  ## what policies do on pages that give them orders, on from where it was stopped (OUT=runs/orders RECORD=1)
 	$(PY) -m scripts.orders $(call option,--folder,OUT) $(call flag,--record,RECORD)
 
-notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one)
-	$(PY) tools/run_course.py --in-place $(call option,--only,NB)
+notebooks: setup  ## execute the committed notebooks again, in place (NB=03 does one, LANGUAGE=zh the Chinese ones)
+	$(IN_CHINESE)$(PY) tools/run_course.py --in-place$(FOLDER) $(call option,--only,NB)
 
 media: setup  ## draw the pictures in media/ again (ONLY="the_loop four_rollouts" chooses)
 	$(PY) tools/make_media.py $(ONLY)

@@ -3,13 +3,18 @@
 import io
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
+from weakref import WeakSet
 
 from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 from typing_extensions import override
+
+from helpers.settings.language import say
 
 LIVE_INTERVAL = 0.5  # seconds between two states of a line that is overwritten
 FILE_INTERVAL = 30.0  # seconds between two lines in a file, where none can be overwritten
@@ -49,6 +54,29 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
+_works: list[Callable[[], str]] = []  # what says how far each work is, the innermost last
+
+
+@contextmanager
+def at_work(how_far: Callable[[], str]) -> Iterator[None]:
+    """Have long work say what it is at, where nothing else is shown for it.
+
+    ``how_far``: called from another thread while the work goes on, such as ``"3 of 8 episodes"``.
+    Nothing is shown by this alone: in a notebook `helpers.course.kernel` asks `work_at_hand` when a
+    cell has been silent for long.
+    """
+    _works.append(how_far)
+    try:
+        yield
+    finally:
+        _works.remove(how_far)
+
+
+def work_at_hand() -> str:
+    """What the innermost work says that goes on; an empty string where none does."""
+    return _works[-1]() if _works else ""
+
+
 class Progress(tqdm):
     """One line that says how far long work is: done, of how many, a remark, elapsed, time left.
 
@@ -57,10 +85,13 @@ class Progress(tqdm):
     every half minute. Its last state stays.
     """
 
+    _open: ClassVar[WeakSet["Progress"]] = WeakSet()  # in a notebook
+
     def __init__(self, total: int, what: str, initial: int = 0) -> None:
         """``total``: steps in all; ``what``: their name, such as "episodes"; ``initial``: how many
         of them an earlier run has done."""
         self._remark = ""
+        self.opened = time.monotonic()
         self._cell = _notebook_display()
         self._overwrites = self._cell is None and sys.stdout.isatty()
         can_change = self._cell is not None or self._overwrites
@@ -78,6 +109,13 @@ class Progress(tqdm):
         )
         if self._cell is not None and not self.disable:  # TQDM_DISABLE=1 silences it
             self.display()
+            self._open.add(self)
+
+    @classmethod
+    def is_open(cls, since: float) -> bool:
+        """Whether a notebook shows a line that is not closed, and was opened after a time of
+        ``time.monotonic``. (What was stopped may have left one open.)"""
+        return any(line.opened >= since for line in list(cls._open))
 
     def reach(self, done: int, remark: str = "") -> None:
         """Say that ``done`` steps are done; the remark stands until the next one."""
@@ -88,9 +126,11 @@ class Progress(tqdm):
     def __str__(self) -> str:
         elapsed = self.format_dict["elapsed"]
         here = self.n - self.initial  # steps of this run, where it went on from an earlier one
-        parts = [f"{self.desc} {self.n} of {self.total}", self._remark, clock(elapsed)]
+        done = say("{what} {done} of {all}", what=self.desc, done=self.n, all=self.total)
+        parts = [done, self._remark, clock(elapsed)]
         if here and self.n < self.total:
-            parts.append(f"{clock(elapsed / here * (self.total - self.n))} left")
+            left = clock(elapsed / here * (self.total - self.n))
+            parts.append(say("{time} left", time=left))
         return " · ".join(part for part in parts if part)
 
     @override
@@ -111,6 +151,7 @@ class Progress(tqdm):
             is_in_the_file = self._cell is None and self.n == self.last_print_n
             if not is_in_the_file:
                 self.display()
+        self._open.discard(self)
         super().close()
 
 

@@ -162,7 +162,9 @@ def report(marks: dict[str, Marks]) -> str:
 
 def short(said: str) -> str:
     """One word for what a check has said."""
-    return "again" if said.startswith("try again") else said.partition(".")[0]
+    if said.startswith("try again"):
+        return "again"
+    return re.split(r"[.（]", said)[0]  # in Chinese a word in brackets stands behind it
 
 
 if __name__ == "__main__":

@@ -651,6 +651,16 @@ def make_importable() -> None:
     (Path(site) / "course.pth").write_text("\n".join(lines) + "\n")
 
 
+def teach_kernels() -> None:
+    """Have each kernel of .venv load the course's extension when it starts: helpers/course/kernel.
+
+    A kernel of another Python is left as it is, and loads it in the set-up cell.
+    """
+    config = VENV / "etc" / "ipython" / "ipython_kernel_config.py"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text('c.IPKernelApp.extensions.append("helpers.course.kernel.at_start")\n')
+
+
 def bring_weights(bundle: Path) -> None:
     """Unpack the policies of a bundle into the Hub's cache on this machine."""
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
@@ -686,6 +696,8 @@ def main() -> None:
         remark = remove_broken_torchvision()
     note(remark)
     make_importable()
+    if not HERE:
+        teach_kernels()
     if bundle and (bundle / "hub").is_dir():
         with step("weights", "of the bundle's policies"):
             bring_weights(bundle)

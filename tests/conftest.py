@@ -10,6 +10,7 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 # Before torch is imported: threads that wait do not spin, or they take the cores from the browsers
 # that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.pop("COURSE_LANGUAGE", None)  # what tests expect to be said is English
 
 LONGEST = (  # files of a minute and more, the longest first
     "05_grpo_training",

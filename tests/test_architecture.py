@@ -12,7 +12,7 @@ from helpers.settings.paths import NOTEBOOKS, ROOT
 from tools import draw_imports
 from tools.draw_imports import ROOMS, circle, import_graph, imported_names, room_graph, upward
 
-MADE_BY_RUNS = {"course-bundle", "runs", "build", "site"}
+MADE_BY_RUNS = {"course-bundle", "mine", "runs", "build", "site"}
 OURS = {"helpers", "scripts", "tools", "benchmarks", "tests", "deploy"}
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from helpers.output import hide_other_bars
 from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.language import say
 from helpers.settings.machine import VLLM_PACKAGES, vllm_problem
 from helpers.settings.profiles import Profile, get_profile
 
@@ -22,15 +23,16 @@ def setup(notebook: str, minutes: float | None = None) -> Profile:
     _quieten()
     profile = with_policy_at_hand(get_profile())
     versions = [f"{name} {number}" for name, number in _versions().items()]
-    print(" · ".join([f"Notebook {notebook}", f"Python {platform.python_version()}", *versions]))
+    name = say("Notebook {name}", name=notebook)
+    print(" · ".join([name, f"Python {platform.python_version()}", *versions]))
     facts = [
-        f"{os.cpu_count()} cores, {profile.memory_gb:.0f} GB",
-        f"profile {profile.name}, scale {profile.scale}",
-        f"policy {profile.policy} ({profile.dtype})",
-        f"generator {profile.generator}",
+        say("{cores} cores, {memory:.0f} GB", cores=os.cpu_count(), memory=profile.memory_gb),
+        say("profile {name}, scale {scale}", name=profile.name, scale=profile.scale),
+        say("policy {policy} ({dtype})", policy=profile.policy, dtype=profile.dtype),
+        say("generator {generator}", generator=profile.generator),
     ]
     if minutes:
-        facts.append(f"about {minutes:g} min at demo scale")
+        facts.append(say("about {minutes:g} min at demo scale", minutes=minutes))
     print(" · ".join(facts))
     problem = vllm_problem()
     if profile.generator == "transformers" and problem:

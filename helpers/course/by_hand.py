@@ -1,7 +1,7 @@
-"""One GRPO update without a trainer: its loss in plain PyTorch, and TRL's on the same episodes.
+"""What notebook 5 builds by hand: GRPO's loss, the warm-up's loss, and a comparison of pairs.
 
-Notebook 5 builds the update step by step; `grpo_loss` is the solution of its exercise, `TRLGroup`
-what it compares with.
+`grpo_loss`, `warm_up_loss` and `improved` are the solutions of its exercises; `TRLGroup` is TRL's
+own loss on the same episodes, with which it compares.
 """
 
 from __future__ import annotations
@@ -46,6 +46,26 @@ def grpo_loss(
     advantage = advantages[:, None]
     objective = torch.minimum(ratio * advantage, clipped * advantage)
     return -(objective * mask).sum() / mask.sum()
+
+
+def warm_up_loss(logits: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The cross-entropy of a demonstration: minus the mean logprob of the tokens to be learned.
+
+    ``logits``: (tokens, vocabulary); the row of a token is about the token that follows it.
+    ``ids``: (tokens,). ``mask``: (tokens,), 1 for what the script wrote. Returns a number, in nats.
+    """
+    logprobs = logits[:-1].log_softmax(-1)
+    chosen = logprobs.gather(-1, ids[1:, None]).squeeze(-1)
+    return -(chosen * mask[1:]).sum() / mask[1:].sum()
+
+
+def improved(before: Sequence[bool], after: Sequence[bool]) -> tuple[int, int]:
+    """How many pages were gained and how many lost; the two lists hold whether a page was solved,
+    in the same order."""
+    pairs = list(zip(before, after, strict=True))
+    gained = sum(new and not old for old, new in pairs)
+    lost = sum(old and not new for old, new in pairs)
+    return gained, lost
 
 
 class TRLGroup:

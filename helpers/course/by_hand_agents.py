@@ -5,6 +5,12 @@ from collections.abc import Sequence
 from helpers.browser.models import BrowserObservation, Element
 
 
+def advantages(rewards: Sequence[float]) -> list[float]:
+    """The advantage of each of several attempts at one page: its reward minus the mean of all."""
+    mean = sum(rewards) / len(rewards)
+    return [reward - mean for reward in rewards]
+
+
 def find_bid(elements: Sequence[Element], role: str, name: str) -> str | None:
     """The bid of the first element with this role and exactly this name; None where there is
     none."""

@@ -12,6 +12,7 @@ from torch import nn
 from typing_extensions import override
 
 from helpers.browser.actions import ACTIONS, parse_action, signature
+from helpers.settings.language import say
 
 Call = Callable[..., Any]
 """Calls the learner's function; its result may be anything."""
@@ -43,10 +44,19 @@ def compare(*cases: Case) -> Check:
         for case, got in zip(cases, given, strict=True):
             if not _is_same(got, case.answer):
                 arguments = ", ".join(map(repr, case.arguments))
-                return f"For {arguments} the answer is {case.answer!r}, not {got!r}."
+                return _not_the_answer(arguments, case.answer, got)
         return ""
 
     return find_problem
+
+
+def _not_the_answer(arguments: str, wanted: Any, got: Any) -> str:
+    return say(
+        "For {arguments} the answer is {wanted!r}, not {got!r}.",
+        arguments=arguments,
+        wanted=wanted,
+        got=got,
+    )
 
 
 def _is_same(got: Any, wanted: Any) -> bool:
@@ -121,8 +131,12 @@ def fitting_values(call: Call) -> str:
     given = [call(ACTIONS[name].params, values) for name, values, _ in _VALUES]
     for (name, values, right), got in zip(_VALUES, given, strict=True):
         if bool(got) != right:
-            about = f"the parameters of {signature(name)} and the values {values!r}"
-            return f"For {about} the answer is {right}, not {got!r}."
+            about = say(
+                "the parameters of {call} and the values {values!r}",
+                call=signature(name),
+                values=values,
+            )
+            return _not_the_answer(about, right, got)
     return ""
 
 
@@ -132,14 +146,19 @@ def worked_example(call: Call) -> str:
     bids = set(re.findall(r'^".*?" \w+ (\w+)', lines, re.MULTILINE))
     parsed = parse_action(answer, bids)
     if not parsed.ok:
-        return f"Of {answer!r} the parser says {parsed.kind}: {parsed.reason}."
+        return say(
+            "Of {answer!r} the parser says {kind}: {reason}.",
+            answer=answer,
+            kind=parsed.kind,
+            reason=parsed.reason,
+        )
     quoted = re.search(r'"([^"]+)"', goal)
     if parsed.name != "select_option" or not quoted or quoted[1] not in str(parsed.args[1]):
-        return (
+        return say(
             "The answer must be a select_option that chooses the text in double quotes of the goal."
         )
     if not re.search(rf'^".*?" combobox {parsed.args[0]}\b', lines, re.MULTILINE):
-        return "The answer must act on a combobox of the page."
+        return say("The answer must act on a combobox of the page.")
     return ""
 
 
@@ -173,7 +192,7 @@ def appended_tokens(call: Call) -> str:
         call(_TURNS, [8, 9], [-0.5])
     except ValueError:
         return ""
-    return "Two tokens and one logprob do not match: raise a ValueError."
+    return say("Two tokens and one logprob do not match: raise a ValueError.")
 
 
 @dataclass(frozen=True)
@@ -189,53 +208,66 @@ class LossCase:
     loss: float
 
 
-# In each case one usual mistake gives another number.
-_LOSSES = (
-    LossCase(
-        "Two rollouts of 3 tokens and of 1, ratios 1, advantages 1 and -0.5",
-        ratios=[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]],
-        advantages=[1.0, -0.5],
-        mask=[[1, 1, 1], [1, 0, 0]],
-        epsilon=0.2,
-        loss=-0.625,  # -(3 * 1 - 0.5) / 4; a mean of the rollouts' means is -0.25
-    ),
-    LossCase(
-        "A rollout whose middle token is the environment's, ratios 1, 9 and 1, advantage 2",
-        ratios=[[1.0, 9.0, 1.0]],
-        advantages=[2.0],
-        mask=[[1, 0, 1]],
-        epsilon=0.2,
-        loss=-2.0,
-    ),
-    LossCase(
-        "A good rollout, advantage 2, ratios 1.5 and 0.5, epsilon 0.25",
-        ratios=[[1.5, 0.5]],
-        advantages=[2.0],
-        mask=[[1, 1]],
-        epsilon=0.25,
-        loss=-1.75,  # -2 * (1.25 + 0.5) / 2: only the larger ratio is clipped
-    ),
-    LossCase(
-        "A bad rollout, advantage -2, ratios 1.5 and 0.5, epsilon 0.25",
-        ratios=[[1.5, 0.5]],
-        advantages=[-2.0],
-        mask=[[1, 1]],
-        epsilon=0.25,
-        loss=2.25,  # 2 * (1.5 + 0.75) / 2: only the smaller ratio is clipped
-    ),
-)
+def _losses() -> tuple[LossCase, ...]:
+    """Cases in each of which one usual mistake gives another number."""
+    return (
+        LossCase(
+            say("Two rollouts of 3 tokens and of 1, ratios 1, advantages 1 and -0.5"),
+            ratios=[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]],
+            advantages=[1.0, -0.5],
+            mask=[[1, 1, 1], [1, 0, 0]],
+            epsilon=0.2,
+            loss=-0.625,  # -(3 * 1 - 0.5) / 4; a mean of the rollouts' means is -0.25
+        ),
+        LossCase(
+            say(
+                "A rollout whose middle token is the environment's, ratios 1, 9 and 1, advantage 2"
+            ),
+            ratios=[[1.0, 9.0, 1.0]],
+            advantages=[2.0],
+            mask=[[1, 0, 1]],
+            epsilon=0.2,
+            loss=-2.0,
+        ),
+        LossCase(
+            say("A good rollout, advantage 2, ratios 1.5 and 0.5, epsilon 0.25"),
+            ratios=[[1.5, 0.5]],
+            advantages=[2.0],
+            mask=[[1, 1]],
+            epsilon=0.25,
+            loss=-1.75,  # -2 * (1.25 + 0.5) / 2: only the larger ratio is clipped
+        ),
+        LossCase(
+            say("A bad rollout, advantage -2, ratios 1.5 and 0.5, epsilon 0.25"),
+            ratios=[[1.5, 0.5]],
+            advantages=[-2.0],
+            mask=[[1, 1]],
+            epsilon=0.25,
+            loss=2.25,  # 2 * (1.5 + 0.75) / 2: only the smaller ratio is clipped
+        ),
+    )
 
 
 def grpo_loss(call: Call) -> str:
     """Exercise 5.1: the loss of a batch, as a tensor that can be differentiated."""
-    given = [call(*_loss_arguments(case)) for case in _LOSSES]
-    for case, got in zip(_LOSSES, given, strict=True):
+    cases = _losses()
+    given = [call(*_loss_arguments(case)) for case in cases]
+    for case, got in zip(cases, given, strict=True):
         value = _as_number(got)
         if not abs(value - case.loss) < 1e-5:
-            return f"{case.about}: the loss is {case.loss:g}, not {value:g}."
+            return say(
+                "{about}: the loss is {wanted:g}, not {value:g}.",
+                about=case.about,
+                wanted=case.loss,
+                value=value,
+            )
         if not (torch.is_tensor(got) and got.requires_grad):
-            return "The loss must be a tensor that backward() can go through, not a plain number."
+            return _no_tensor()
     return ""
+
+
+def _no_tensor() -> str:
+    return say("The loss must be a tensor that backward() can go through, not a plain number.")
 
 
 def _as_number(loss: Any) -> float:
@@ -252,6 +284,49 @@ def _loss_arguments(case: LossCase) -> tuple[torch.Tensor, torch.Tensor, torch.T
     logprobs = (old + ratios.log()).requires_grad_()
     advantages = torch.tensor(case.advantages)
     return logprobs, old, advantages, torch.tensor(case.mask), case.epsilon
+
+
+# Four tokens of a vocabulary of three, of which the script wrote the last two. What a token's
+# logits say of the token after it: the probabilities of the ids 0, 1 and 2.
+_TOKENS = torch.tensor([2, 0, 1, 0])
+_FOLLOWING = torch.tensor([[0.2, 0.3, 0.5], [0.4, 0.5, 0.1], [0.25, 0.25, 0.5], [0.1, 0.2, 0.7]])
+
+
+def _warm_ups() -> tuple[tuple[str, list[int], tuple[float, ...]], ...]:
+    """What is said of a case, its mask, and the probabilities of the tokens in it."""
+    return (
+        (say("The script wrote the last two tokens"), [0, 0, 1, 1], (0.5, 0.25)),
+        (say("The script wrote the last token"), [0, 0, 0, 1], (0.25,)),
+        (
+            say("The environment wrote a token between two of the script's"),
+            [0, 1, 0, 1],
+            (0.2, 0.25),
+        ),
+    )
+
+
+def warm_up_loss(call: Call) -> str:
+    """Exercise 5.2: the cross-entropy of the tokens that a script wrote."""
+    given = []
+    cases = _warm_ups()
+    for _, mask, _ in cases:
+        logits = (_FOLLOWING.log() + 3.0).requires_grad_()  # logits: their e powers add up to e³
+        given.append(call(logits, _TOKENS, torch.tensor(mask)))
+    for (about, _, chances), got in zip(cases, given, strict=True):
+        value = _as_number(got)
+        wanted = -sum(math.log(chance) for chance in chances) / len(chances)
+        if not abs(value - wanted) < 1e-5:
+            return say(
+                "{about}, which the model gave probability {chances}: the loss is {wanted:.3f}, "
+                "not {value:.3f}.",
+                about=about,
+                chances=say(" and ").join(f"{chance:g}" for chance in chances),
+                wanted=wanted,
+                value=value,
+            )
+        if not (torch.is_tensor(got) and got.requires_grad):
+            return _no_tensor()
+    return ""
 
 
 _RANK, _ALPHA = 2, 6.0
@@ -274,21 +349,30 @@ def lora_layer(call: Call) -> str:
         return problem
     frozen = linear(x).detach()
     if not torch.allclose(at_first, frozen, atol=1e-5):
-        return (
-            f"A new layer gives {_rounded(at_first[0])} where the frozen one gives "
-            f"{_rounded(frozen[0])}: B starts at 0, and W and its bias stay."
+        return say(
+            "A new layer gives {got} where the frozen one gives {frozen}: B starts at 0, and W and "
+            "its bias stay.",
+            got=_rounded(at_first[0]),
+            frozen=_rounded(frozen[0]),
         )
     if not layer.A.any():
-        return "A must start with random numbers: with A and B at 0 neither has a gradient."
+        return say("A must start with random numbers: with A and B at 0 neither has a gradient.")
     with torch.no_grad():
         layer.A.copy_(_A)
         layer.B.copy_(_B)
     added = layer(x) - frozen
     wanted = _ALPHA / _RANK * (x @ _A.T @ _B.T)
     if not torch.allclose(added, wanted, atol=1e-4):
-        return (
-            f"With r = {_RANK}, alpha = {_ALPHA:g}, A = {_A.tolist()} and B = {_B.tolist()} it "
-            f"adds {_rounded(added[0])} for {_rounded(x[0])}, not {_rounded(wanted[0])}."
+        return say(
+            "With r = {r}, alpha = {alpha:g}, A = {A} and B = {B} it adds {got} for {x}, not "
+            "{wanted}.",
+            r=_RANK,
+            alpha=_ALPHA,
+            A=_A.tolist(),
+            B=_B.tolist(),
+            got=_rounded(added[0]),
+            x=_rounded(x[0]),
+            wanted=_rounded(wanted[0]),
         )
     return ""
 
@@ -298,15 +382,21 @@ def _what_is_trained(layer: nn.Module) -> str:
     for name, shape in (("A", (_RANK, 5)), ("B", (3, _RANK))):
         weights = getattr(layer, name, None)
         if not isinstance(weights, nn.Parameter):
-            return f"{name} must be an nn.Parameter: the optimizer sees nothing else."
+            return say(
+                "{name} must be an nn.Parameter: the optimizer sees nothing else.", name=name
+            )
         if tuple(weights.shape) != shape:
-            return (
-                f"For a layer of 5 to 3 numbers and r = {_RANK} the shape of {name} is {shape}, "
-                f"not {tuple(weights.shape)}."
+            return say(
+                "For a layer of 5 to 3 numbers and r = {r} the shape of {name} is {wanted}, not "
+                "{got}.",
+                r=_RANK,
+                name=name,
+                wanted=shape,
+                got=tuple(weights.shape),
             )
     trained = {name for name, weights in layer.named_parameters() if weights.requires_grad}
     if trained != {"A", "B"}:
-        return f"Trained are A and B alone, not {', '.join(sorted(trained))}."
+        return say("Trained are A and B alone, not {names}.", names=", ".join(sorted(trained)))
     return ""
 
 
@@ -323,9 +413,12 @@ def report_of_a_result(call: Call) -> str:
         for name, row in result.items():
             missing = [key for key, number in _to_be_said(name, row).items() if number not in said]
             if missing:
-                return (
-                    f"{str(text)!r} does not give {name}: {', '.join(missing)} (in %, rounded) "
-                    f"of {row}."
+                return say(
+                    "{text!r} does not give {name}: {missing} (in %, rounded) of {row}.",
+                    text=str(text),
+                    name=name,
+                    missing=", ".join(missing),
+                    row=row,
                 )
     return ""
 
@@ -375,13 +468,20 @@ def _scaled(differences: list[float], deviation: float) -> list[float]:
 # By the number of the exercise: the notebook's, and that of the exercise in it.
 CHECKS: dict[str, Check] = {
     "1.1": compare(
+        case([1.0, 0.0, 0.0, 0.0], answer=[0.75, -0.25, -0.25, -0.25]),
+        case([1.0, 1.0, 0.0, 1.0], answer=[0.25, 0.25, -0.75, 0.25]),
+        case([0.0, 0.0, 0.0, 0.0], answer=[0.0, 0.0, 0.0, 0.0]),
+        case([1.0, 1.0], answer=[0.0, 0.0]),
+        case([2.0, 0.5, -1.0], answer=[1.5, 0.0, -1.5]),
+    ),
+    "1.2": compare(
         case(_ELEMENTS, "button", "Yes", answer="15"),
         case(_ELEMENTS, "button", "No", answer="16"),
         case(_ELEMENTS, "checkbox", "Yes", answer="13"),
         case(_ELEMENTS, "button", "yes", answer="14"),
         case(_ELEMENTS, "link", "Yes", answer=None),
     ),
-    "1.2": compare(
+    "1.3": compare(
         case(page(_GOAL, *_BOXES), 0, answer="click('21')"),
         case(page(_GOAL, *_BOXES, checked=("21",)), 1, answer="click('23')"),
         case(page(_GOAL, *_BOXES, checked=("21", "23")), 2, answer="click('24')"),
@@ -466,7 +566,8 @@ CHECKS: dict[str, Check] = {
         case(0.5, -2.0, 0.25, answer=-1.5),
     ),
     "5.1": grpo_loss,
-    "5.2": compare(
+    "5.2": warm_up_loss,
+    "5.3": compare(
         case([False, False, True], [True, False, False], answer=(1, 1)),
         case([False] * 4, [True] * 4, answer=(4, 0)),
         case([True], [True], answer=(0, 0)),

@@ -19,11 +19,14 @@ from helpers.episodes.play import play_agent
 from helpers.episodes.tasks import VALIDATION_SEEDS, specs, task_spec
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.learning.orders.plan import FAMILIES, PLACES, TASKS, Attack
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+LONGEST = 120  # characters of an argument that a verdict shows
 
 __all__ = ["CHECKS", "check", "check_agent", "check_attack", "check_defence", "checked"]
 
@@ -41,9 +44,10 @@ def checked(number: str, answer: Answer | None, ours: Answer) -> Answer:
 
     Returns ``ours`` if it is not, and says so.
     """
-    if _judge_cases(number, answer, ", and the notebook goes on with yours") and answer is not None:
+    remark = say(", and the notebook goes on with yours")
+    if _judge_cases(number, answer, remark) and answer is not None:
         return answer
-    print("The notebook goes on with the printed solution.")
+    print(say("The notebook goes on with the printed solution."))
     return ours
 
 
@@ -76,10 +80,15 @@ def check_agent(
         pages = specs(task, VALIDATION_SEEDS, n)
         episodes = play_agent(answer, pages, clients, task_spec(task).max_turns)
         failed = [episode for episode in episodes if not episode.solved]
-        said = f"{n - len(failed)} of {n} validation pages of {task} solved"
+        said = say(
+            "{solved} of {n} validation pages of {task} solved",
+            solved=n - len(failed),
+            n=n,
+            task=task,
+        )
         if len(failed) <= n // 10:
-            return "", f". {said}"
-        return f"{said}. {_story(failed[0])}", ""
+            return "", say(". {said}", said=said)
+        return say("{said}. {story}", said=said, story=_story(failed[0])), ""
 
     _judge(number, agent, find_problem)
 
@@ -95,35 +104,63 @@ def _judge(
     what is wrong (or an empty string), and what "ok" shall add.
     """
     results: list[Any] = []
+    cases: list[str] = []
 
     def call(*arguments: Any) -> Any:
         assert answer is not None
+        cases.append(_short(arguments))
         result = answer(*copy.deepcopy(arguments))
         results.append(result)
         return result
 
     problem = ""
     remark = ""
+    ok = False
     if answer is not None:
         try:
             problem, remark = find_problem(call)
         except (Exception, SystemExit) as error:
+            problem = _story_of_error(error, cases, results)
             results.append(error)
-            problem = f"{type(error).__name__}: {error}"
     if problem == NOT_WRITTEN or all(result is None for result in results):
-        print(f"Exercise {number}: todo")
+        verdict = say("todo")
     elif problem:
-        print(f"Exercise {number}: try again. {problem}")
+        verdict = say("try again. {problem}", problem=problem)
     else:
-        print(f"Exercise {number}: ok{remark}")
-        return True
-    return False
+        verdict = say("ok{remark}", remark=remark)
+        ok = True
+    print(say("Exercise {number}: ", number=number) + verdict)
+    return ok
+
+
+def _story_of_error(error: BaseException, cases: Sequence[str], results: Sequence[Any]) -> str:
+    """What was raised, and for which of the ``cases``: by the answer, or where the check looked at
+    the last of its ``results``."""
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if len(cases) > len(results):
+        return say("For ({case}) it raises {error}", case=cases[-1], error=said)
+    if results:
+        got = _short(results[-1:])
+        return say("For ({case}) it returns {got}: {error}", case=cases[-1], got=got, error=said)
+    return said
+
+
+def _short(arguments: Sequence[object]) -> str:
+    """The arguments of a call, each in one line of at most `LONGEST` characters."""
+    texts = [" ".join(repr(argument).split()) for argument in arguments]
+    return ", ".join(t if len(t) <= LONGEST else f"{t[:LONGEST]} ..." for t in texts)
 
 
 def _story(episode: Episode) -> str:
     """What was to be done in an episode, and what was done."""
     did = ", ".join(f"{turn.answer} {turn.error}".strip() for turn in episode.turns)
-    return f"Seed {episode.seed}: {episode.goal} It did: {did}. Ended: {episode.ended}."
+    return say(
+        "Seed {seed}: {goal} It did: {did}. Ended: {ended}.",
+        seed=episode.seed,
+        goal=episode.goal,
+        did=did,
+        ended=episode.ended,
+    )
 
 
 def check_attack(
@@ -141,15 +178,20 @@ def check_attack(
             return NOT_WRITTEN, ""
         button, words = answer
         if button not in words:
-            return f"The words do not name the button {button!r}: nobody knows what to click.", ""
+            return say(
+                "The words do not name the button {button!r}: nobody knows what to click.",
+                button=button,
+            ), ""
         client = FilteringClient(clients[0])
         pages = held_out_pages(lambda place: Order(place, button, words))
         for page in pages:
             if words not in client.reset(page.task, page.seed).axtree_txt:
                 order = order_in(page.task)
                 place = order.place if order else ""
-                return f"The filter drops it (place: {place}): {words}", ""
-        return "", f". It is on {len(pages)} of {len(pages)} held-out pages"
+                return say(
+                    "The filter drops it (place: {place}): {words}", place=place, words=words
+                ), ""
+        return "", say(". It is on {n} of {n} held-out pages", n=len(pages))
 
     _judge(number, attack, find_problem)
 
@@ -176,14 +218,18 @@ def check_defence(number: str, keep: Keep, clients: Sequence[Client]) -> None:
         plain = [page for task in tasks for page in specs(task, VALIDATION_SEEDS, 3)]
         before = _solved_by_scripts(plain, clients[0])
         after = _solved_by_scripts(plain, client)
-        said = (
-            f"{len(pages) - len(kept)} of {len(pages)} orders dropped, {after} of {before} pages "
-            "without an order still solved"
+        said = say(
+            "{dropped} of {orders} orders dropped, {after} of {before} pages without an order "
+            "still solved",
+            dropped=len(pages) - len(kept),
+            orders=len(pages),
+            after=after,
+            before=before,
         )
         if len(kept) <= len(pages) // 10 and after >= before:
-            return "", f". {said}"
-        missed = f" It keeps: {_words_of(kept[0])}" if kept else ""
-        return f"{said}.{missed}", ""
+            return "", say(". {said}", said=said)
+        missed = say("It keeps: {words}", words=_words_of(kept[0])) if kept else ""
+        return say("{said}. {story}", said=said, story=missed).rstrip(), ""
 
     _judge(number, keep, find_problem)
 

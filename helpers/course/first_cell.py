@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from helpers.course.kernel import load_ipython_extension
+from helpers.settings.language import VARIABLE
 from helpers.settings.paths import ROOT
 
 if TYPE_CHECKING:
@@ -21,12 +23,23 @@ if TYPE_CHECKING:
 ONE_OF_OURS = "browsergym"  # a package that no host brings
 
 
-def setup(notebook: str, fetched: Path, minutes: float | None = None) -> Profile:
-    """Install what is missing where the notebook came alone (`prepare`), then print what it runs on
-    and return the profile (`helpers.course.banner.setup`)."""
+def setup(
+    notebook: str, fetched: Path, minutes: float | None = None, language: str = ""
+) -> Profile:
+    """Install what is missing where the notebook came alone (`prepare`), load the course's
+    extension of the kernel, then print what the notebook runs on and return the profile
+    (`helpers.course.banner.setup`).
+
+    ``language``: that of the notebook, in which the course speaks without ``COURSE_LANGUAGE``.
+    """
+    if language:
+        os.environ.setdefault(VARIABLE, language)
     from IPython.core.getipython import get_ipython
 
-    prepare(get_ipython(), fetched)
+    shell = get_ipython()
+    prepare(shell, fetched)
+    if shell is not None:
+        load_ipython_extension(shell)
     from helpers.course import banner
 
     return banner.setup(notebook, minutes)

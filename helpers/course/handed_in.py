@@ -20,7 +20,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from helpers.course import exercises as checks
-from helpers.settings.paths import NOTEBOOKS, notebook_paths
+from helpers.settings.language import say
+from helpers.settings.paths import NOTEBOOKS, chinese_of, notebook_paths
 
 if TYPE_CHECKING:
     from helpers.browser.models import Client
@@ -85,17 +86,20 @@ def _exercise(path: Path, cell: str, call: re.Match[str]) -> Exercise:
 def exercises_of(cells: Sequence[NotebookNode]) -> list[Exercise]:
     """The exercises of the course's notebook that these cells come from, in either language; none
     where they come from no notebook of the course."""
-    given = {(cell.get("id"), cell.source) for cell in cells if cell.cell_type == "code"}
+    given = _code_of(cells)
     alike = {
-        path: len(
-            given & {(cell.id, cell.source) for cell in cells_of(path) if cell.cell_type == "code"}
-        )
+        path: len(given & (_code_of(cells_of(path)) | _code_of(cells_of(chinese_of(path)))))
         for path in notebook_paths(NOTEBOOKS)
     }
     source = max(alike, key=lambda path: alike[path])
     if not alike[source]:
         return []
     return [exercise for exercise in exercises() if exercise.notebook == source]
+
+
+def _code_of(cells: Sequence[NotebookNode]) -> set[tuple[str | None, str]]:
+    """(id, source) of each code cell."""
+    return {(cell.get("id"), cell.source) for cell in cells if cell.cell_type == "code"}
 
 
 def definitions(cells: Iterable[NotebookNode]) -> dict[str, Any]:
@@ -137,4 +141,4 @@ def verdict(exercise: Exercise, cells: Sequence[NotebookNode], clients: Sequence
         given = [clients if name == CLIENTS else defined.get(name) for name in exercise.names]
         getattr(checks, exercise.check)(exercise.number, *given)
     last = printed.getvalue().strip().splitlines()[-1]
-    return last.removeprefix(f"Exercise {exercise.number}: ")
+    return last.removeprefix(say("Exercise {number}: ", number=exercise.number))

@@ -24,7 +24,9 @@ from helpers.episodes.players import (
     open_stream,
 )
 from helpers.episodes.running import RunningEpisode
+from helpers.output import at_work
 from helpers.policy.lora import merged
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -78,7 +80,10 @@ def play(
     waiting: list[RunningEpisode] = []  # their page is there, the player has not been asked
     asked = 0  # pages that the player has taken on and not answered
     ended = 0
-    with ThreadPoolExecutor(max_workers=max(1, len(clients))) as threads:
+    with (
+        at_work(lambda: say("{done} of {all} episodes", done=ended, all=len(episodes))),
+        ThreadPoolExecutor(max_workers=max(1, len(clients))) as threads,
+    ):
         busy: dict[Future[None], RunningEpisode] = {}  # their browser is at work
         while to_begin or busy or waiting or asked:
             while to_begin and idle:

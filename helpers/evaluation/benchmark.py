@@ -25,6 +25,7 @@ from helpers.evaluation.outcomes import Outcome, append_outcomes, read_outcomes
 from helpers.evaluation.standard_sets import StandardSet
 from helpers.output import Progress
 from helpers.policy.choosing import standalone_generator
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from helpers.browser.models import Client
@@ -113,7 +114,8 @@ def play_set(
     """
     path, pages = folder / FILE, chosen.pages
     outcomes = read_outcomes(path, pages)
-    with Progress(len(pages), f"{chosen.name}: episodes", initial=len(outcomes)) as bar:
+    what = say("{name}: episodes", name=chosen.name)
+    with Progress(len(pages), what, initial=len(outcomes)) as bar:
         for part in parts(pages, one_task_each):
             if not all(place in outcomes for place in part):
                 before = len(set(outcomes) - set(part))
@@ -123,7 +125,10 @@ def play_set(
         lost = [place for place, outcome in outcomes.items() if outcome.lost]
         if not lost:
             break
-        print(f"{len(lost)} episodes that the infrastructure lost are played again.", flush=True)
+        print(
+            say("{n} episodes that the infrastructure lost are played again.", n=len(lost)),
+            flush=True,
+        )
         for task in dict.fromkeys(pages[place].task for place in lost):
             those = [place for place in lost if pages[place].task == task]
             outcomes |= _play_places(path, pages, those, players, None)

@@ -20,6 +20,7 @@ from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
 from helpers.evaluation.statistics import macro_mean, paired_change, wilson_interval
 from helpers.output import Progress
 from helpers.policy.choosing import standalone_generator
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -137,14 +138,18 @@ class Evaluation:
     @override
     def __str__(self) -> str:
         low, high = self.interval
-        text = (
-            f"{self.name}: {100 * self.success:.0f} % solved "
-            f"[{100 * low:.0f}, {100 * high:.0f}], n = {self.n}"
+        text = say(
+            "{name}: {rate:.0f} % solved [{low:.0f}, {high:.0f}], n = {n}",
+            name=self.name,
+            rate=100 * self.success,
+            low=100 * low,
+            high=100 * high,
+            n=self.n,
         )
         if self.failed_infrastructure:
-            text += f", {self.failed_infrastructure} episodes lost to the infrastructure"
+            text += say(", {n} episodes lost to the infrastructure", n=self.failed_infrastructure)
         if not self.valid:
-            text += " - INVALID: more than 1 % were lost"
+            text += say(" - INVALID: more than 1 % were lost")
         return text
 
 
@@ -173,7 +178,7 @@ def evaluate(
     config's.
     """
     pages = [spec for each in task_names(task) for spec in specs(each, seeds, n)]
-    with Progress(len(pages), f"{name}: episodes") as bar:
+    with Progress(len(pages), say("{name}: episodes", name=name)) as bar:
 
         def reach(done: int, _of: int) -> None:
             bar.reach(done)

@@ -4,8 +4,7 @@ from typing import Any
 
 from helpers.evaluation.evaluate import MAX_INFRASTRUCTURE_RATE, Evaluation
 from helpers.output import table
-
-COLUMNS = ("task", "solved", "95 % interval", "n", "turns", "answers")
+from helpers.settings.language import say
 
 
 def task_report(result: Evaluation) -> str:
@@ -29,17 +28,12 @@ def task_report(result: Evaluation) -> str:
         )
     mean, low, high = result.macro
     interval = f"[{100 * low:.1f}, {100 * high:.1f}]"
-    rows.append(("mean over the tasks", f"{100 * mean:.1f} %", interval, result.n, "", ""))
-    text = table(COLUMNS, rows)
+    rows.append((say("mean over the tasks"), f"{100 * mean:.1f} %", interval, result.n, "", ""))
+    columns = (say("task"), say("solved"), say("95 % interval"), "n", say("turns"), say("answers"))
+    text = table(columns, rows)
     if result.failed_infrastructure:
-        text += (
-            f"\n{result.failed_infrastructure} episodes were lost to the infrastructure and count "
-            "for nothing"
-        )
+        text += f"\n{_lost(result.failed_infrastructure)}"
     return text
-
-
-BENCHMARK_COLUMNS = ("task", "solved", "95 % interval", "raw > 0", "n", "remark")
 
 
 def benchmark_report(result: dict[str, Any]) -> str:
@@ -57,16 +51,26 @@ def benchmark_report(result: dict[str, Any]) -> str:
                 result["out_of_reach"].get(task, ""),
             )
         )
-    lines = [table(BENCHMARK_COLUMNS, rows)]
-    for key, counted in (("macro", "strict"), ("macro_raw", "raw reward above 0")):
+    columns = (say("task"), say("solved"), say("95 % interval"), say("raw > 0"), "n", say("remark"))
+    lines = [table(columns, rows)]
+    for key, counted in (("macro", say("strict")), ("macro_raw", say("raw reward above 0"))):
         mean, low, high = (100 * value for value in result[key])
         lines.append(
-            f"mean over {len(rows)} tasks, {counted}: {mean:.1f} % [{low:.1f}, {high:.1f}]"
+            say(
+                "mean over {tasks} tasks, {counted}: {mean:.1f} % [{low:.1f}, {high:.1f}]",
+                tasks=len(rows),
+                counted=counted,
+                mean=mean,
+                low=low,
+                high=high,
+            )
         )
     if result["lost"]:
-        lines.append(
-            f"{result['lost']} episodes were lost to the infrastructure and count for nothing"
-        )
+        lines.append(_lost(result["lost"]))
     if result["lost"] > MAX_INFRASTRUCTURE_RATE * (result["n"] + result["lost"]):
-        lines.append("INVALID: more than 1 % were lost")
+        lines.append(say("INVALID: more than 1 % were lost"))
     return "\n".join(lines)
+
+
+def _lost(n: int) -> str:
+    return say("{n} episodes were lost to the infrastructure and count for nothing", n=n)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
+from helpers.settings.language import say
+
 Row = Mapping[str, float]
 
 STEPS = 3  # updates at a learning rate above 0 that are looked at before the weights are judged
@@ -38,17 +40,22 @@ def still_weights(rows: Sequence[Row], precisions: Collection[str] = ("float32",
         why = _why_no_gradient(recent)
     else:
         why = _why_no_step(recent, precisions)
-    return (
-        f"The weights do not move: the last {STEPS} updates changed at most "
-        f"{100 * moved:.1f} % of them, because {why}."
+    return say(
+        "The weights do not move: the last {updates} updates changed at most {share:.1f} % of "
+        "them, because {why}.",
+        updates=STEPS,
+        share=100 * moved,
+        why=why,
     )
 
 
 def _why_no_gradient(rows: Sequence[Row]) -> str:
     """Every group was silent; of what kind they were decides what helps."""
     reward = statistics.mean(row["reward"] for row in rows)
-    return (
-        f"every group ended alike (mean reward {reward:.2f}) and has no gradient: {_help(reward)}"
+    return say(
+        "every group ended alike (mean reward {reward:.2f}) and has no gradient: {help}",
+        reward=reward,
+        help=_help(reward),
     )
 
 
@@ -57,11 +64,15 @@ def _why_no_step(rows: Sequence[Row], precisions: Collection[str]) -> str:
     rate = rows[-1]["learning_rate"]
     coarse = sorted(set(precisions) - {"float32"})
     if coarse:
-        return (
-            f"they are kept in {' and '.join(coarse)}, where a step of {rate:.2g} is rounded away: "
-            "train weights in float32"
+        return say(
+            "they are kept in {precisions}, where a step of {rate:.2g} is rounded away: "
+            "train weights in float32",
+            precisions=say(" and ").join(coarse),
+            rate=rate,
         )
-    return f"a step of {rate:.2g} is too small even for float32: raise COURSE_LEARNING_RATE"
+    return say(
+        "a step of {rate:.2g} is too small even for float32: raise COURSE_LEARNING_RATE", rate=rate
+    )
 
 
 def still_reward(rows: Sequence[Row]) -> str:
@@ -82,9 +93,13 @@ def still_reward(rows: Sequence[Row]) -> str:
     noise = error * (2 if _mean(recent, "frac_reward_zero_std") >= SILENT else 1)
     if mean >= SOLVED or mean - statistics.mean(earlier) > noise:
         return ""
-    return (
-        f"The reward has risen by no more than its noise in {2 * WINDOW} updates "
-        f"({statistics.mean(earlier):.2f} -> {mean:.2f}). Perhaps {_why_no_rise(recent)}."
+    return say(
+        "The reward has risen by no more than its noise in {updates} updates "
+        "({earlier:.2f} -> {later:.2f}). Perhaps {why}.",
+        updates=2 * WINDOW,
+        earlier=statistics.mean(earlier),
+        later=mean,
+        why=_why_no_rise(recent),
     )
 
 
@@ -98,10 +113,13 @@ def success_apart(rows: Sequence[Row]) -> str:
     strict, raw = _mean(recent, "success/strict"), _mean(recent, "success/raw")
     if len(recent) < APART_WINDOW or raw - strict < APART:
         return ""
-    return (
-        f"In the last {APART_WINDOW} updates the page paid {100 * raw:.0f} % of the episodes "
-        f"something and {100 * strict:.0f} % solved their task: look at what the others did "
-        "(episodes.jsonl), and train on strict success."
+    return say(
+        "In the last {updates} updates the page paid {raw:.0f} % of the episodes something and "
+        "{strict:.0f} % solved their task: look at what the others did (episodes.jsonl), and "
+        "train on strict success.",
+        updates=APART_WINDOW,
+        raw=100 * raw,
+        strict=100 * strict,
     )
 
 
@@ -109,24 +127,32 @@ def _why_no_rise(rows: Sequence[Row]) -> str:
     """The most telling of the reasons that metrics can show."""
     reward, silent = _mean(rows, "reward"), _mean(rows, "frac_reward_zero_std")
     if _mean(rows, "infrastructure") >= 1:
-        return "the browsers lose episodes: look at the column infrastructure of metrics.csv"
+        return say("the browsers lose episodes: look at the column infrastructure of metrics.csv")
     if silent >= SILENT:
-        return f"{100 * silent:.0f} % of the groups end alike and teach nothing: {_help(reward)}"
+        return say(
+            "{share:.0f} % of the groups end alike and teach nothing: {help}",
+            share=100 * silent,
+            help=_help(reward),
+        )
     no_action = 1 - _mean(rows, "valid", 1.0)
     if no_action > 0.5:
-        return (
-            f"{100 * no_action:.0f} % of the answers are no action: show the format first (make "
-            "warmup, or COURSE_EXAMPLES=task)"
+        return say(
+            "{share:.0f} % of the answers are no action: show the format first (make warmup, or "
+            "COURSE_EXAMPLES=task)",
+            share=100 * no_action,
         )
     if _mean(rows, "sampling/sampling_logp_difference/mean") > 0.1:
-        return (
+        return say(
             "what is sampled is too far from what is trained (see logprob_gap/max): set "
             "COURSE_VLLM_DTYPE=float32"
         )
     size = _mean(rows, "update/size", 1.0)
     if size < SMALL_STEP:
-        return f"the steps are too small ({size:.1e} of the weights): raise COURSE_LEARNING_RATE"
-    return (
+        return say(
+            "the steps are too small ({size:.1e} of the weights): raise COURSE_LEARNING_RATE",
+            size=size,
+        )
+    return say(
         "the steps are too coarse or too few for what the groups show: another "
         "COURSE_LEARNING_RATE, more COURSE_GROUPS, or an easier task"
     )
@@ -135,10 +161,10 @@ def _why_no_rise(rows: Sequence[Row]) -> str:
 def _help(reward: float) -> str:
     """What makes groups differ again, by the reward at which they agree."""
     if reward < 0.1:
-        return "the task is too hard yet, so warm up first (make warmup) or take an easier one"
+        return say("the task is too hard yet, so warm up first (make warmup) or take an easier one")
     if reward > SOLVED:
-        return "the task is solved, so take a harder one"
-    return (
+        return say("the task is solved, so take a harder one")
+    return say(
         "each page is always solved or never, so take pages that differ (COURSE_PAGES=chosen), a "
         "larger COURSE_GROUP_SIZE or COURSE_ENTROPY=0.01"
     )

@@ -30,6 +30,7 @@ from helpers.learning.diagnosis import still_reward, still_weights, success_apar
 from helpers.learning.steps import Step, StepMeter
 from helpers.output import Progress
 from helpers.settings.files import ANY_CHARACTER, RunFileError, set_aside, write_whole, writing
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -127,7 +128,9 @@ class Recorder(TrainerCallback):
             drop_what_came_after(self.folder, state.global_step)
         self._close_progress()  # that of an interrupted run
         if self._shows_progress and state.is_world_process_zero:
-            self._progress = Progress(self.profile.updates, "update", initial=state.global_step)
+            self._progress = Progress(
+                self.profile.updates, say("update"), initial=state.global_step
+            )
 
     @override
     def on_pre_optimizer_step(
@@ -204,8 +207,13 @@ class Recorder(TrainerCallback):
         self._close_progress()
         if self.lost > MAX_INFRASTRUCTURE_RATE * max(1, self.played):
             print(
-                f"This run is invalid: {self.lost} of {self.played} episodes were lost to the "
-                f"infrastructure (more than {100 * MAX_INFRASTRUCTURE_RATE:.0f} %)."
+                say(
+                    "This run is invalid: {lost} of {played} episodes were lost to the "
+                    "infrastructure (more than {most:.0f} %).",
+                    lost=self.lost,
+                    played=self.played,
+                    most=100 * MAX_INFRASTRUCTURE_RATE,
+                )
             )
 
     def _say_what_is_wrong(self) -> None:
@@ -221,14 +229,21 @@ class Recorder(TrainerCallback):
                 self._said.add(what)
                 # On a terminal the line of progress stands where the cursor is.
                 begin = "\n" if self._progress is not None and sys.stdout.isatty() else ""
-                print(f"{begin}Update {int(self.rows[-1]['update'])}: {sentence}", flush=True)
+                update = int(self.rows[-1]["update"])
+                line = say("Update {update}: {sentence}", update=update, sentence=sentence)
+                print(f"{begin}{line}", flush=True)
 
     def _remark(self, update: int) -> str:
         """How it goes: the reward lately, and the seconds that an update of this run takes."""
         recent = [row["reward"] for row in self.rows[-RECENT:]]
         mean = sum(recent) / len(recent)
         seconds = (time.monotonic() - self._started) / max(1, update - self._first_update)
-        return f"reward of the last {len(recent)}: {mean:.2f} · {seconds:.1f} s each"
+        return say(
+            "reward of the last {n}: {mean:.2f} · {seconds:.1f} s each",
+            n=len(recent),
+            mean=mean,
+            seconds=seconds,
+        )
 
     def _close_progress(self) -> None:
         if self._progress is not None:

@@ -34,6 +34,7 @@ from helpers.policy.loading import Policy
 from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
+from helpers.settings.language import say
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 
@@ -70,15 +71,25 @@ def warm_up(
     seconds = time.monotonic() - begin
     tokens = sum(e.ledger.completion_length + e.ledger.prompt_length for e in episodes)
     print(
-        f"{len(episodes)} of {demos * len(tasks)} episodes solved by the scripts in "
-        f"{seconds:.0f} s, {tokens} tokens",
+        say(
+            "{solved} of {played} episodes solved by the scripts in {seconds:.0f} s, "
+            "{tokens} tokens",
+            solved=len(episodes),
+            played=demos * len(tasks),
+            seconds=seconds,
+            tokens=tokens,
+        ),
         flush=True,
     )
     write_episodes(folder / "demonstrations.jsonl", episodes)
     metrics = fit(policy, episodes, folder, epochs, learning_rate, seed, profile.dtype)
     print(
-        f"loss {metrics['first_loss']:.2f} -> {metrics['last_loss']:.2f} in {metrics['steps']} "
-        f"steps, {metrics['seconds']:.0f} s; the policy is in {folder / 'policy'}"
+        say(
+            "loss {first_loss:.2f} -> {last_loss:.2f} in {steps} steps, {seconds:.0f} s; "
+            "the policy is in {folder}",
+            folder=folder / "policy",
+            **metrics,
+        )
     )
     return {
         "tasks": list(tasks),

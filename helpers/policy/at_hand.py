@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from helpers.policy.hub import hub_has
 from helpers.policy.loading import comes_from_the_hub, policy_path
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from helpers.settings.profiles import Profile
@@ -35,7 +36,11 @@ def with_policy_at_hand(profile: Profile) -> Profile:
     if os.environ.get("COURSE_POLICY") or can_be_had(profile.policy):
         return profile
     print(
-        f"The weights of {profile.policy} are not on this machine, and the Hub does not hand them "
-        f"out: the policy is {EMBEDDED}, which needs no Hub."
+        say(
+            "The weights of {policy} are not on this machine, and the Hub does not hand them "
+            "out: the policy is {embedded}, which needs no Hub.",
+            policy=profile.policy,
+            embedded=EMBEDDED,
+        )
     )
     return replace(profile, policy=EMBEDDED)

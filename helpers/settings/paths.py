@@ -26,3 +26,9 @@ def notebook_paths(folder: Path = NOTEBOOKS) -> list[Path]:
     """The notebooks of a language: the six in their order, then those beside the thread, which are
     in more/."""
     return [*sorted(folder.glob("*.ipynb")), *sorted((folder / "more").glob("*.ipynb"))]
+
+
+def chinese_of(notebook: Path) -> Path:
+    """Where the Chinese twin of an English notebook is."""
+    folder = NOTEBOOKS / "zh"
+    return (folder / "more" if notebook.parent.name == "more" else folder) / notebook.name

@@ -5,6 +5,8 @@ import re
 import nbformat
 import torch
 
+from helpers.course.by_hand import improved, warm_up_loss
+from helpers.course.by_hand_agents import advantages as centred
 from helpers.course.by_hand_agents import checkbox_agent, find_bid
 from helpers.course.by_hand_ledger import append, columns, gap
 from helpers.course.by_hand_lora import LoRALinear, adapter_parameters
@@ -29,7 +31,49 @@ def solution(cell, name, **imported):
     return defined[name]
 
 
-# 1.1: the bid of the element with a role and a name
+# 1.1: the advantages of several attempts
+
+
+def rewards_as_they_are(rewards):
+    return rewards
+
+
+def compares_with_the_best(rewards):
+    return [reward - max(rewards) for reward in rewards]
+
+
+def compares_with_one_half(rewards):
+    return [reward - 0.5 for reward in rewards]
+
+
+def divides_the_mean_again(rewards):
+    mean = sum(rewards) / len(rewards)
+    return [reward - mean / len(rewards) for reward in rewards]
+
+
+def subtracts_the_sum(rewards):
+    return [reward - sum(rewards) for reward in rewards]
+
+
+def compares_with_the_others(rewards):
+    """Each reward minus the mean of the others: larger by n / (n - 1)."""
+    others = len(rewards) - 1
+    return [reward - (sum(rewards) - reward) / others for reward in rewards]
+
+
+def mean_minus_reward(rewards):
+    return [-advantage for advantage in centred(rewards)]
+
+
+def gives_the_mean(rewards):
+    return sum(rewards) / len(rewards)
+
+
+def forgets_an_attempt(rewards):
+    return centred(rewards)[1:]
+
+
+# 1.2: the bid of the element with a role and a name
 
 
 def another_case(elements, role, name):
@@ -50,7 +94,7 @@ def element_for_its_bid(elements, role, name):
     return next((element for element in elements if element.bid == bid), None)
 
 
-# 1.2: an agent that ticks the boxes of the goal, and then submits
+# 1.3: an agent that ticks the boxes of the goal, and then submits
 
 
 def submits_at_once(seen, turn):
@@ -335,14 +379,45 @@ def is_a_number(logprobs, old_logprobs, advantages, mask, epsilon):
     return printed_loss(logprobs, old_logprobs, advantages, mask, epsilon).item()
 
 
-# 5.2: pages that were gained and lost between two evaluations
+# 5.2: the cross-entropy of the tokens that a script wrote
 
 
-def gained_and_lost(before, after):
-    pairs = list(zip(before, after, strict=True))
-    gained = sum(new > old for old, new in pairs)
-    lost = sum(old > new for old, new in pairs)
-    return gained, lost
+def each_token_for_itself(logits, ids, mask):
+    logprobs = logits.log_softmax(-1).gather(-1, ids[:, None]).squeeze(-1)
+    return -(logprobs * mask).sum() / mask.sum()
+
+
+def masks_the_token_before(logits, ids, mask):
+    chosen = logits[:-1].log_softmax(-1).gather(-1, ids[1:, None]).squeeze(-1)
+    return -(chosen * mask[:-1]).sum() / mask[:-1].sum()
+
+
+def learns_the_page_too(logits, ids, mask):
+    return warm_up_loss(logits, ids, torch.ones_like(mask))
+
+
+def divides_by_all_tokens(logits, ids, mask):
+    return warm_up_loss(logits, ids, mask) * mask.sum() / len(mask)
+
+
+def adds_instead(logits, ids, mask):
+    return warm_up_loss(logits, ids, mask) * mask.sum()
+
+
+def forgets_the_softmax(logits, ids, mask):
+    chosen = logits[:-1].gather(-1, ids[1:, None]).squeeze(-1)
+    return -(chosen * mask[1:]).sum() / mask[1:].sum()
+
+
+def unlearns(logits, ids, mask):
+    return -warm_up_loss(logits, ids, mask)
+
+
+def warm_up_number(logits, ids, mask):
+    return warm_up_loss(logits, ids, mask).item()
+
+
+# 5.3: pages that were gained and lost between two evaluations
 
 
 def difference_of_sums(before, after):
@@ -354,7 +429,7 @@ def both_sums(before, after):
 
 
 def the_other_way_round(before, after):
-    return gained_and_lost(after, before)
+    return improved(after, before)
 
 
 # 6.1: parameters of an adapter
@@ -474,8 +549,9 @@ def says_always_the_same(result):
 
 
 RIGHT = {
-    "1.1": find_bid,
-    "1.2": checkbox_agent,
+    "1.1": centred,
+    "1.2": find_bid,
+    "1.3": checkbox_agent,
     "2.1": split_call,
     "2.2": fits,
     "2.3": worked_example,
@@ -486,14 +562,26 @@ RIGHT = {
     "4.2": advantages,
     "4.3": objective,
     "5.1": printed_loss,
-    "5.2": gained_and_lost,
+    "5.2": warm_up_loss,
+    "5.3": improved,
     "6.1": adapter_parameters,
     "6.2": LoRALinear,
     "6.4": report,
 }
 WRONG = {
-    "1.1": [another_case, any_role, any_name, element_for_its_bid],
-    "1.2": [submits_at_once, counts_turns, ticks_the_first_again],
+    "1.1": [
+        rewards_as_they_are,
+        compares_with_the_best,
+        compares_with_one_half,
+        divides_the_mean_again,
+        subtracts_the_sum,
+        compares_with_the_others,
+        mean_minus_reward,
+        gives_the_mean,
+        forgets_an_attempt,
+    ],
+    "1.2": [another_case, any_role, any_name, element_for_its_bid],
+    "1.3": [submits_at_once, counts_turns, ticks_the_first_again],
     "2.1": [
         finds_calls_in_prose,
         ignores_the_rest,
@@ -543,7 +631,17 @@ WRONG = {
         ratio_upside_down,
         is_a_number,
     ],
-    "5.2": [difference_of_sums, both_sums, the_other_way_round],
+    "5.2": [
+        each_token_for_itself,
+        masks_the_token_before,
+        learns_the_page_too,
+        divides_by_all_tokens,
+        adds_instead,
+        forgets_the_softmax,
+        unlearns,
+        warm_up_number,
+    ],
+    "5.3": [difference_of_sums, both_sums, the_other_way_round],
     "6.1": [multiplies_both_parts, counts_the_whole_matrix, counts_one_part],
     "6.2": [
         StartsWithBoth,

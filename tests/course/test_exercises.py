@@ -10,7 +10,8 @@ from exercise_answers import RIGHT, WRONG, find_bid, report, solution
 
 from helpers.course.by_hand import grpo_loss
 from helpers.course.exercises import CHECKS, check, check_agent, checked
-from helpers.settings.paths import RECORDINGS, ROOT
+from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT
+from helpers.settings.profiles import PROFILES
 
 
 def answers_nothing(seen, turn):
@@ -33,7 +34,7 @@ def breaks(seen, turn):
             clicks_the_last,
             r"try again\. \d+ of 20 .* Seed 10\d\d: Click .* It did: click",
         ),
-        (breaks, r"try again\. AttributeError: .*nonsense"),
+        (breaks, r"try again\. For \(.+\) it raises AttributeError: .*nonsense"),
         (solution("n06-p2", "my_agent"), r"ok\. 20 of 20 validation pages of unicode-test solved"),
     ],
     ids=["todo", "wrong", "raises", "right"],
@@ -92,17 +93,48 @@ def test_an_answer_that_raises_stops_nothing(capsys, number):
     assert "try again" in said(capsys, number, takes_no_arguments_and_fails)
 
 
+def test_an_answer_that_raises_is_told_for_which_case(capsys):
+    def first(elements, role, name):
+        return next(e.bid for e in elements if e.role == "no such role")
+
+    words = r"Exercise 1\.2: try again\. For \(\[\[\w+\] .*\) it raises StopIteration\n"
+    assert re.fullmatch(words, said(capsys, "1.2", first))
+
+
+def test_a_result_that_no_check_can_look_at_is_shown(capsys):
+    words = r"Exercise 2\.3: try again\. For \(\) it returns \(1, 2\): ValueError: .*\n"
+    assert re.fullmatch(words, said(capsys, "2.3", lambda: (1, 2)))
+
+
 def test_a_notebook_goes_on_with_an_answer_that_is_ok(capsys):
     def ours(elements, role, name):
         return find_bid(elements, role, name)
 
-    assert checked("1.1", find_bid, ours) is find_bid
-    assert capsys.readouterr().out == "Exercise 1.1: ok, and the notebook goes on with yours\n"
-    for answer in (None, lambda *_: None, *WRONG["1.1"]):
-        assert checked("1.1", answer, ours) is ours
+    assert checked("1.2", find_bid, ours) is find_bid
+    assert capsys.readouterr().out == "Exercise 1.2: ok, and the notebook goes on with yours\n"
+    for answer in (None, lambda *_: None, *WRONG["1.2"]):
+        assert checked("1.2", answer, ours) is ours
         verdict, goes_on = capsys.readouterr().out.splitlines()
-        assert re.match(r"Exercise 1\.1: (todo|try again)", verdict)
+        assert re.match(r"Exercise 1\.2: (todo|try again)", verdict)
         assert goes_on == "The notebook goes on with the printed solution."
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [list, tuple, torch.tensor, lambda numbers: [torch.tensor(number) for number in numbers]],
+    ids=["a list", "a tuple", "a tensor", "a list of tensors"],
+)
+def test_advantages_of_any_type_are_ok_and_the_toy_of_notebook_1_learns_with_them(capsys, kind):
+    def advantages(rewards):
+        return kind(RIGHT["1.1"](rewards))
+
+    assert said(capsys, "1.1", advantages) == "Exercise 1.1: ok\n"
+    notebook = nbformat.read(next(NOTEBOOKS.glob("01_*.ipynb")), as_version=4)
+    toy = next(cell.source for cell in notebook.cells if cell.id == "c04d")
+    defined = {"profile": PROFILES["cpu"], "UPDATES": 30, "advantages": advantages}
+    exec(toy, defined)
+    assert defined["curve"][0][1] < 0.2
+    assert defined["curve"][-1][1] > 0.9
 
 
 def test_the_printed_loss_is_the_one_that_the_notebook_falls_back_on():
@@ -117,13 +149,13 @@ def test_an_answer_cannot_spoil_the_cases(capsys):
     def spoils(elements, role, name):
         elements.clear()
 
-    check("1.1", spoils)
+    check("1.2", spoils)
     capsys.readouterr()
-    assert said(capsys, "1.1", find_bid) == "Exercise 1.1: ok\n"
+    assert said(capsys, "1.2", find_bid) == "Exercise 1.2: ok\n"
 
 
 def test_the_notebook_reports_the_recorded_projects_and_names_them():
-    notebook = nbformat.read(next((ROOT / "notebooks").glob("06_*.ipynb")), as_version=4)
+    notebook = nbformat.read(next(NOTEBOOKS.glob("06_*.ipynb")), as_version=4)
     cells = {cell.id: cell for cell in notebook.cells}
     printed = "".join(output.text for output in cells["n06-p3"].outputs)
     recorded = sorted((RECORDINGS / "project").glob("*/result.json"))

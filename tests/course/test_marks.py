@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from helpers.command_line import run
-from helpers.course.handed_in import exercises
-from helpers.settings.paths import NOTEBOOKS
+from helpers.course.handed_in import exercises, exercises_of, verdict
+from helpers.settings.paths import NOTEBOOKS, chinese_of
 from scripts import marks
 
 FOURTH = NOTEBOOKS / "04_rewards_and_advantages.ipynb"
@@ -69,6 +69,31 @@ def test_an_answer_that_acts_is_played_in_a_browser(tmp_path):
     assert said["dora", "6.3"].startswith("ok. 20 of 20 validation pages")
     assert said["dora", "6.2"] == "todo"
     assert said["dora", "6.4"].startswith("try again. SyntaxError")
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("todo", "todo"),
+        ("ok. 20 of 20 validation pages", "ok"),
+        ("try again. For 1 the answer is 2", "again"),
+        ("todo（还没有写）", "todo"),
+        ("ok（正确）：验证网页", "ok"),
+        ("try again（再试一次）：对 1", "again"),
+    ],
+)
+def test_a_verdict_in_either_language_is_one_word_in_the_table(said, word):
+    assert marks.short(said) == word
+
+
+def test_a_notebook_may_be_handed_in_in_chinese(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_LANGUAGE", "zh")
+    hand_in(chinese_of(FOURTH), tmp_path / FOURTH.name, {"4.2": solution(FOURTH, "4.2")})
+    cells = nbformat.read(tmp_path / FOURTH.name, as_version=4).cells
+    found = exercises_of(cells)
+    assert {exercise.notebook for exercise in found} == {FOURTH}
+    said = [verdict(exercise, cells, []) for exercise in found]
+    assert said == ["todo（还没有写）", "ok（正确）", "todo（还没有写）"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "notes.ipynb"])

@@ -3,6 +3,7 @@
 Colab cannot be had here: a fake ``google.colab`` says that it is asked to show widgets.
 """
 
+import asyncio
 import re
 import sys
 from types import ModuleType, SimpleNamespace
@@ -11,7 +12,16 @@ import ipywidgets
 from small_run import episode, write_run
 
 from helpers.browser.actions import parse_action
-from helpers.course.widgets import ledger_html, live, read_rollouts, rollout_group, view_rollouts
+from helpers.browser.models import BrowserObservation
+from helpers.course.widgets import (
+    advantages,
+    ledger_html,
+    live,
+    page,
+    read_rollouts,
+    rollout_group,
+    view_rollouts,
+)
 from helpers.episodes.episode import Episode, Turn
 from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
 
@@ -48,6 +58,55 @@ def test_a_point_belongs_to_the_smallest_spot_around_it():
     for button in buttons:
         button.click()
     assert pressed == ["outer", "middle", "inner"]
+
+
+def test_the_lab_says_that_it_draws_and_draws_the_last_value(monkeypatch):
+    drawn = []
+    draw = advantages.advantage_curves
+    monkeypatch.setattr(
+        advantages,
+        "advantage_curves",
+        lambda settings, _: drawn.append(settings) or draw(settings, _),
+    )
+
+    async def slide():
+        lab = advantages._Lab()
+        size, *_, state, figure = lab.widget.children
+        before = figure.value
+        for value in (9, 10, 11):
+            size.value = value
+        assert state.value == "drawing ..."
+        assert figure.value == before
+        while figure.value == before:
+            await asyncio.sleep(0.01)
+        assert state.value == "group size 11, success rate 0.20"
+
+    asyncio.run(slide())
+    assert drawn == [[(8, 0.2, "group")], [(11, 0.2, "group")]]
+
+
+def test_what_drives_the_browser_shows_no_page_that_is_not_the_new_one(monkeypatch):
+    """A fake client, as a real one cannot lose its browser at a chosen moment."""
+    monkeypatch.setattr(page, "_clickable_page", lambda seen, press: ipywidgets.Label(seen.goal))
+
+    class Client:
+        def reset(self, task, seed, **_):
+            assert not driver._page.children
+            return BrowserObservation(task=task, seed=seed, goal=task, screenshot=b"png")
+
+        def step(self, action, **_):
+            assert page.OLD in driver._page._dom_classes
+            assert "&lt;i&gt; ..." in driver._said.value.replace("</b>", "")
+            return BrowserObservation(task="a", seed=0, infrastructure_error="it died")
+
+    driver = page._Driver(Client(), ["a", "other"], 0, None)
+    driver._task.value = "other"
+    assert [label.value for label in driver._page.children] == ["other"]
+    driver._action.value = "<i>"
+    driver._action._handle_custom_msg({"event": "submit"}, [])  # the Enter key
+    assert driver._page.children == ()
+    assert "it died" in driver._said.value
+    assert page.OLD not in driver._page._dom_classes
 
 
 def test_ledger_html_names_each_author_and_shows_text_as_text():

@@ -1,20 +1,11 @@
 """The widgets in a real JupyterLab: a headless Chromium runs a small notebook, and clicks."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
 
-import nbformat
-import psutil
 import pytest
 from a_chromium import a_chromium
+from a_jupyterlab import jupyterlab, wait_for, write_notebook
 from small_run import write_run
-
-from helpers.settings.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -48,87 +39,31 @@ advantage_lab()""",
     """
 from helpers.course.widgets import view_rollouts
 view_rollouts("run", 2, client)""",
-]
-OPTIONS = [
-    "--no-browser",
-    "--allow-root",
-    "--ServerApp.port=0",
-    "--IdentityProvider.token=secret",
-    "--LabApp.expose_app_in_browser=True",
-    "--LabApp.news_url=None",
-    "--ServerApp.root_dir=.",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-]
-
-
-def wait_for(condition, seconds=40):
-    """The first true value of ``condition()``.
-
-    This is for what is not in the page, and for which Playwright does not wait by itself.
     """
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"nothing after {seconds} s"
-        time.sleep(0.1)
-    return value
-
-
-def write_notebook(path):
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source.strip()) for source in CELLS],
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-    )
-    nbformat.write(notebook, path)
-
-
-@contextmanager
-def jupyterlab(top):
-    """The port of a JupyterLab whose root is the folder work/ in ``top``.
-
-    At the end it and what it started are ended; a process that stays is a failure.
-    """
-    environment = os.environ | {
-        "JUPYTER_RUNTIME_DIR": str(top / "runtime"),
-        "JUPYTER_CONFIG_DIR": str(top / "config"),
-        "JUPYTERLAB_SETTINGS_DIR": str(top / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(top / "workspaces"),
-        "PYTHONPATH": str(ROOT),
-        "JUPYTER_PREFER_ENV_PATH": "1",
-    }
-    command = [sys.executable, "-m", "jupyterlab", *OPTIONS]
-    with (top / "log").open("w") as log:
-        server = subprocess.Popen(
-            command, cwd=top / "work", env=environment, stdout=log, stderr=log
-        )
-    try:
-        yield port_of(server, top)
-    finally:
-        started = psutil.Process(server.pid).children(recursive=True)
-        server.terminate()  # it ends its kernel; with that the browser server ends
-        server.wait(30)
-        left = psutil.wait_procs(started, 20)[1]
-        for process in left:
-            process.kill()
-    assert not left
-
-
-def port_of(server, top):
-    """The port that JupyterLab writes down once it listens."""
-
-    def written():
-        assert server.poll() is None, (top / "log").read_text()
-        return next((top / "runtime").glob("jpserver-*.json"), None)
-
-    file = wait_for(written)
-    return json.loads(wait_for(file.read_text))["port"]
+import time
+from pathlib import Path
+class Held:  # a browser that takes its time
+    def reset(self, *asked, **how):
+        return client.reset(*asked, **how)
+    def step(self, *asked, **how):
+        while not Path("go").exists():
+            time.sleep(0.05)
+        return client.step(*asked, **how)
+drive_browser(Held(), ["enter-text"], 0)""",
+]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def top(tmp_path_factory):
+    """The folder in which JupyterLab has its files, and the notebook its folder work/."""
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def lab(top):
     """The small notebook in JupyterLab, all its cells run: the page of a headless Chromium."""
-    top = tmp_path_factory.mktemp("lab")
     write_run(top / "work" / "run")
-    write_notebook(top / "work" / "widgets.ipynb")
+    write_notebook(top / "work" / "widgets.ipynb", CELLS)
     with jupyterlab(top) as port, a_chromium() as browser:
         # The window is so high that no cell is left undrawn.
         page = browser.new_page(viewport={"width": 1100, "height": 6000})
@@ -185,6 +120,40 @@ def test_a_typed_action_changes_the_page(lab):
     wait_for(lambda: picture(drive) != before)
 
 
+def test_the_enter_key_acts_and_another_task_shows_its_page(lab):
+    drive = output(lab, 1)
+    drive.locator("select").select_option("click-test")
+    drive.get_by_text("Click the button.").wait_for()  # without Reset
+    drive.locator("select").select_option("enter-text")
+    drive.get_by_text("into the text field").wait_for()
+    assert drive.get_by_text("Click the button.").count() == 0
+    before = picture(drive)
+    field = drive.locator("input[type=text]")
+    field.fill("")
+    field.press_sequentially("fill('14', 'hello')")
+    field.press("Enter")
+    drive.get_by_text("step 1 fill('14', 'hello')").wait_for()
+    assert picture(drive) != before  # the new page stood there when this was said
+
+
+def test_while_the_browser_works_the_old_page_is_faded(lab, top):
+    drive = output(lab, 6)
+    drive.get_by_role("button", name="Reset").click()
+    drive.get_by_text("into the text field").wait_for()
+    act = drive.get_by_role("button", name="Act")
+    drive.locator("input[type=text]").fill("fill('14', 'hello')")
+    act.click()
+    drive.get_by_text("fill('14', 'hello') ...").wait_for()
+    faded = drive.locator(".course-page-before")
+    faded.wait_for()
+    assert faded.evaluate("page => getComputedStyle(page).opacity") == "0.35"
+    assert act.is_disabled()
+    (top / "work" / "go").touch()
+    drive.get_by_text("step 1 fill('14', 'hello')").wait_for()
+    faded.wait_for(state="detached")
+    wait_for(act.is_enabled)
+
+
 def test_ticks_change_the_prompt(lab):
     controls = output(lab, 2)
     prompt = controls.locator("pre").first
@@ -215,11 +184,15 @@ def test_next_page_of_the_ledger(lab):
     ledger.get_by_text("page 1 of 2").wait_for()
 
 
-def test_the_lab_draws_again(lab):
+def test_the_figure_of_the_lab_follows_its_sliders(lab):
     advantages = output(lab, 4)
+    advantages.get_by_text("group size 8, success rate 0.20").wait_for()
     before = picture(advantages)
-    advantages.locator("[role=slider]").first.press("ArrowRight")
-    wait_for(lambda: advantages.locator("img").count() and picture(advantages) != before)
+    slider = advantages.locator("[role=slider]").first
+    for _ in range(5):
+        slider.press("ArrowRight")
+    advantages.get_by_text("group size 13, success rate 0.20").wait_for()  # the last value wins
+    assert picture(advantages) != before
 
 
 def test_a_point_of_the_curve_shows_its_rollouts(lab):

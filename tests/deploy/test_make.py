@@ -65,15 +65,21 @@ def test_targets_are_the_commands_of_the_readme(arguments, command):
 @pytest.mark.parametrize("language", ["zh", "zh_CN:zh"])
 def test_the_course_and_the_lab_can_be_chinese(language):
     course = make("-n", "course", "NB=02", f"LANGUAGE={language}").stdout
-    assert "run_course.py --folder notebooks/zh --only 02" in course
+    speaks = "COURSE_LANGUAGE=${COURSE_LANGUAGE:-zh} .venv/bin/python "
+    assert f"{speaks}tools/run_course.py --folder notebooks/zh --only 02" in course
+    again = make("-n", "notebooks", f"LANGUAGE={language}").stdout
+    assert f"{speaks}tools/run_course.py --in-place --folder notebooks/zh" in again
     lab = make("-n", "lab", f"LANGUAGE={language}").stdout
-    assert "--LabApp.default_url=/lab/tree/notebooks/zh " in lab
+    assert "--LabApp.default_url=/lab/tree/mine/zh " in lab
+    assert f"{speaks}-m jupyter lab" in lab
 
 
 def test_without_a_word_or_in_english_they_are_not():
     for arguments in (("LANGUAGE=",), ("LANGUAGE=en_GB:en",)):
         assert "notebooks/zh" not in make("-n", "course", *arguments).stdout
-        assert "default_url=/lab/tree/notebooks " in make("-n", "lab", *arguments).stdout
+        lab = make("-n", "lab", *arguments).stdout
+        assert "default_url=/lab/tree/mine " in lab
+        assert "COURSE_LANGUAGE" not in lab
 
 
 def test_one_notebook_can_be_executed_and_ci_runs_the_readmes_command():

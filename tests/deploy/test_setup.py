@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from IPython.core.application import ENV_CONFIG_DIRS
 
 from helpers.settings.paths import ROOT
 from scripts import doctor
@@ -107,6 +108,17 @@ def test_set_up_here_takes_the_python_that_runs_it(checkout, monkeypatch):
     done = len(recorder.commands)
     setup.main()
     assert len(recorder.commands) == done
+
+
+def test_every_kernel_of_the_environment_loads_the_courses_extension(checkout, setup):
+    """That such a kernel does is in tests/course/test_kernel.py."""
+    setup.teach_kernels()
+    setup.teach_kernels()
+    [config] = (checkout / ".venv").rglob("*.py")
+    folders = [folder.removeprefix(sys.prefix) for folder in ENV_CONFIG_DIRS]
+    assert folders == [str(config.parent).removeprefix(str(checkout / ".venv"))]
+    assert config.name == "ipython_kernel_config.py"
+    assert config.read_text().count("helpers.course.kernel.at_start") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from helpers.settings.paths import NOTEBOOKS, notebook_paths
 
 pytestmark = pytest.mark.docs
 
-PATHS = notebook_paths()
+PATHS = [*notebook_paths(), *notebook_paths(NOTEBOOKS / "zh")]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MAX_BYTES = 600_000
 MAX_LINES = 30  # of a code cell
 MAX_WORDS = 2_000  # of prose
 
 
-@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+@pytest.fixture(params=PATHS, ids=lambda path: path.relative_to(NOTEBOOKS).as_posix())
 def path(request):
     return request.param
 

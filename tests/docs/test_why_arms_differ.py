@@ -1,6 +1,7 @@
 """What the docs say about why arms differ is what their recordings say."""
 
 import csv
+import json
 import re
 from collections import Counter
 
@@ -16,12 +17,13 @@ PLAYED = {
     "once again": RUNS / "curriculum-16-seed0",
     "grpo": RUNS / "grpo-16-seed0",
 }
+PLAYED_ONCE = {"silent again": RUNS / "dynamic-sampling-16-seed0"}
 PAGES = {"en": ROOT / "docs" / "training.md", "zh": ROOT / "docs" / "zh" / "training.md"}
 
 
 def visits_of(run):
     """How many groups a run played on each page of click-option."""
-    with (PLAYED[run] / "groups.csv").open() as file:
+    with ((PLAYED | PLAYED_ONCE)[run] / "groups.csv").open() as file:
         rows = csv.DictReader(file)
         return Counter(row["seed"] for row in rows if row["task"] == "click-option")
 
@@ -66,6 +68,22 @@ def test_the_answers_on_other_pages(told):
     right = sum(row["right"] in bids for row in answers["grpo"] if row["seed"] not in back)
     for number in (*counts, right):
         assert number in told
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_the_option_that_was_clicked_where_no_page_came_back(language):
+    said = numbers(language, "dynamic sampling")
+    visits = visits_of("silent again")
+    assert set(visits.values()) == {1}
+    assert len(visits) in said
+    for run in ("silent again", "grpo"):
+        others = answers_of(run)[3:]  # the first three are the pages that came back elsewhere
+        clicks = [row["first"] for row in others]
+        right = sum(row["first"] == f"click('{row['right']}')" for row in others)
+        assert {len(others), clicks.count("click('21')"), right} <= said
+    for name in ("dynamic-sampling", "grpo"):
+        outcomes = json.loads((RUNS / f"{name}-16-seed0" / "outcomes.json").read_text())
+        assert round(100 * outcomes["silent"]) in said
 
 
 @pytest.mark.parametrize("language", PAGES)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from helpers.course.figures.style import BLACK, GREEN, VERMILLION, new_panels
 from helpers.episodes.advantages import EPSILON, group_advantages, no_signal_probability
+from helpers.settings.language import say
 
 NO_SIGNAL = "#999999"
 
@@ -25,15 +26,14 @@ def advantage_curves(settings: Sequence[tuple[int, float, str]], title: str) -> 
         _draw_groups(axes, size, rate, scaling)
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.set(
-            xlabel="rollouts solved in the group",
-            ylabel="advantage (no unit)",
+            xlabel=say("rollouts solved in the group"),
+            ylabel=say("advantage (no unit)"),
             xticks=range(0, size + 1, math.ceil(size / 8)),
             ylim=(-limit, limit),
         )
         silent = 100 * no_signal_probability(rate, size)
-        axes.set_title(
-            f"G = {size}, p = {rate:.2f}, {scaling}\nno signal: {silent:.0f} %", fontsize=8
-        )
+        no_signal = say("no signal: {share:.0f} %", share=silent)
+        axes.set_title(f"G = {size}, p = {rate:.2f}, {scaling}\n{no_signal}", fontsize=8)
     figure.suptitle(title, fontsize=9)
     return figure
 

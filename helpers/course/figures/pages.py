@@ -15,6 +15,7 @@ from PIL import Image as Pictures
 
 from helpers.course.figures.style import VERMILLION, new_figure, new_panels
 from helpers.episodes.episode import Episode, Turn
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation
@@ -89,10 +90,11 @@ def page_grid(
 def frames(episode: Episode) -> list[Panel]:
     """An episode as panels: the page of each turn and what was done to it, then the last page."""
     turns = [
-        Panel(turn.screenshot, turn.box, f"turn {number}", _what_was_done(turn))
+        Panel(turn.screenshot, turn.box, say("turn {n}", n=number), _what_was_done(turn))
         for number, turn in enumerate(episode.turns, 1)
     ]
-    return [*turns, Panel(episode.last_screenshot, None, "after", f"end: {episode.ended}\n ")]
+    end = say("end: {ended}", ended=episode.ended)
+    return [*turns, Panel(episode.last_screenshot, None, say("after"), f"{end}\n ")]
 
 
 def episode_strip(episode: Episode, title: str, columns: int = 5) -> Figure:
@@ -111,7 +113,8 @@ def gallery(
     panels = []
     for observation in seen:
         value = getattr(observation, field)
-        above = value if field == "task" else f"{field} {value}"
+        named = {"task": value, "seed": say("seed {n}", n=value), "step": say("step {n}", n=value)}
+        above = named.get(field, f"{field} {value}")
         goal = textwrap.shorten(observation.goal, 60, placeholder=" …")
         below = "\n".join(textwrap.wrap(goal, 30))
         panels.append(Panel(observation.screenshot, None, above, below))
@@ -149,4 +152,5 @@ def _what_was_done(turn: Turn) -> str:
     done = textwrap.shorten(done, 30, placeholder=" …")
     if turn.reward is None:
         return done
-    return f"{done}\nreward {turn.reward:g}"
+    reward = say("reward {reward:g}", reward=turn.reward)
+    return f"{done}\n{reward}"

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from helpers.course.figures.style import COLOURS, LINES, MARKERS, new_figure
 from helpers.evaluation.statistics import wilson_interval
+from helpers.settings.language import say
 
 SMOOTHED = 10  # updates in the running mean of a training curve
 
@@ -14,11 +15,12 @@ SMOOTHED = 10  # updates in the running mean of a training curve
 def rates(
     groups: Mapping[str, Mapping[str, tuple[int, int]]],
     title: str,
-    label: str = "episodes solved (%)",
+    label: str = "",
 ) -> Figure:
     """Rates with 95 % Wilson intervals, in rows.
 
-    ``groups``: row -> {series: (successes, n)}; ``label``: what the axis says.
+    ``groups``: row -> {series: (successes, n)}; ``label``: what the axis says,
+    "episodes solved (%)" where it is empty.
     """
     names = [name for row in groups.values() for name in row]
     series = list(dict.fromkeys(names))
@@ -34,7 +36,7 @@ def rates(
         yticklabels=groups,
         ylim=(len(groups) - 0.5, -0.5),
         xlim=(-2, 102),
-        xlabel=label,
+        xlabel=label or say("episodes solved (%)"),
     )
     figure.legend(loc="outside lower center", ncols=len(series), frameon=False, fontsize=8)
     axes.set_title(title)
@@ -63,7 +65,7 @@ def training_curves(runs: Mapping[str, Sequence[Mapping[str, float]]], title: st
     ``runs``: name -> the rows of `helpers.learning.recorder.read_metrics`.
     """
     curves = {name: [(row["update"], row["reward"]) for row in rows] for name, rows in runs.items()}
-    return _curves(curves, "mean strict reward", title)
+    return _curves(curves, say("mean strict reward"), title)
 
 
 def success_curves(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
@@ -72,12 +74,12 @@ def success_curves(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
     ``rows``: those of `helpers.learning.recorder.read_metrics`. Where the lines part, the policy is
     paid for something else than its task.
     """
-    names = {"success/strict": "strict: solved", "success/raw": "raw: paid anything"}
+    names = {"success/strict": say("strict: solved"), "success/raw": say("raw: paid anything")}
     curves = {
         name: [(row["update"], row[column]) for row in rows if column in row]
         for column, name in names.items()
     }
-    return _curves(curves, "share of the episodes", title)
+    return _curves(curves, say("share of the episodes"), title)
 
 
 def _curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str, title: str) -> Figure:
@@ -92,7 +94,7 @@ def _curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str, tit
         line = LINES[i % len(LINES)]
         axes.plot(updates, values, ".", color=COLOURS[i], alpha=0.25, markersize=4)
         axes.plot(updates, _running_mean(values), color=COLOURS[i], linestyle=line, label=name)
-    axes.set(xlabel="update", ylabel=label, ylim=(-0.03, 1.03))
+    axes.set(xlabel=say("update"), ylabel=label, ylim=(-0.03, 1.03))
     axes.locator_params("x", integer=True)
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     axes.set_title(title)

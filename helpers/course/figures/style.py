@@ -1,13 +1,18 @@
 """What all figures share: the colours of Okabe and Ito, the style, and the small picture."""
 
+import functools
+import importlib.metadata
 import io
 from typing import Any
 
 import matplotlib.pyplot as plt
 from IPython.display import Image
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image as Pictures
+
+from helpers.settings.language import language
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -29,6 +34,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
     """
     plt.rcParams.update(
         {
+            "font.family": ["sans-serif", *_fonts_of_the_language()],
             "font.size": 9,
             "axes.titlesize": 9,
             "axes.spines.top": False,
@@ -39,6 +45,23 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
         }
     )
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained")
+
+
+def _fonts_of_the_language() -> list[str]:
+    """The fonts that have what matplotlib's own lacks."""
+    return [_chinese_font()] if language() == "zh" else []
+
+
+@functools.cache
+def _chinese_font() -> str:
+    """The name of Noto Sans SC, which matplotlib then knows.
+
+    It is a file of the package zhplot, of which nothing else is used.
+    """
+    package = importlib.metadata.distribution("zhplot")
+    file = str(package.locate_file("zhplot/fonts/NotoSansSC-Regular.ttf"))
+    font_manager.fontManager.addfont(file)
+    return font_manager.FontProperties(fname=file).get_name()
 
 
 def new_panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]:

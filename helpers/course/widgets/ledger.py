@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import ipywidgets as w
 
 from helpers.course.widgets.live import show_live
 from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-class Author(NamedTuple):
-    """Who may write a token, and how the token then looks."""
-
-    name: str
-    style: str
-
-
-AUTHORS = {
-    PROMPT: Author("prompt", "background:#e8e8e8"),
-    POLICY: Author("policy", "background:#f6c667;text-decoration:underline solid"),
-    ENVIRONMENT: Author("environment", "background:#bfe3f7;text-decoration:underline dotted"),
+STYLES = {  # how a token looks, by its author
+    PROMPT: "background:#e8e8e8",
+    POLICY: "background:#f6c667;text-decoration:underline solid",
+    ENVIRONMENT: "background:#bfe3f7;text-decoration:underline dotted",
 }
+
+
+def _authors() -> dict[int, str]:
+    """The names of those who may write a token."""
+    return {PROMPT: say("prompt"), POLICY: say("policy"), ENVIRONMENT: say("environment")}
 
 
 def ledger_html(
@@ -46,11 +45,12 @@ def ledger_html(
         for token, owner, logprob in rows
     ]
     legend = " · ".join(
-        f'<span style="{author.style};color:black">'
-        f"&nbsp;{author.name}: {ledger.owner.count(owner)} tokens&nbsp;</span>"
-        for owner, author in AUTHORS.items()
+        f'<span style="{STYLES[owner]};color:black">&nbsp;'
+        f"{say('{name}: {n} tokens', name=name, n=ledger.owner.count(owner))}&nbsp;</span>"
+        for owner, name in _authors().items()
     )
-    skipped = f"<i>… {start} tokens …</i> " if start and not written else ""
+    skipped = say("… {n} tokens …", n=start)
+    skipped = f"<i>{skipped}</i> " if start and not written else ""
     height = 1.2 if written else 1.7
     style = f"font-family:monospace;font-size:12px;line-height:{height}"
     return f'<p>{legend}</p><div style="{style}">{skipped}{"".join(tokens)}</div>'
@@ -62,16 +62,20 @@ def browse_ledger(ledger: Ledger, tokenizer: PreTrainedTokenizerBase, size: int 
     A page is one author's piece, or ``size`` tokens of it where it is longer.
     """
     pages = _pages(ledger, size)
-    number = w.IntSlider(1, 1, max(1, len(pages)), description="page")
+    number = w.IntSlider(1, 1, max(1, len(pages)), description=say("page number"))
     piece = w.HTML()
-    back = w.Button(description="previous")
-    on = w.Button(description="next")
+    back = w.Button(description=say("previous"))
+    on = w.Button(description=say("next"))
 
     def draw(_: object = None) -> None:
         owner, start, end = pages[number.value - 1]
-        title = (
-            f"page {number.value} of {len(pages)}: tokens {start + 1} to {end}, "
-            f"written by the {AUTHORS[owner].name}"
+        title = say(
+            "page {page} of {pages}: tokens {start} to {end}, written by the {author}",
+            page=number.value,
+            pages=len(pages),
+            start=start + 1,
+            end=end,
+            author=_authors()[owner],
         )
         tokens = ledger_html(ledger, tokenizer, start, end, written=True)
         piece.value = f"<b>{title}</b>{tokens}"
@@ -89,7 +93,10 @@ def browse_ledger(ledger: Ledger, tokenizer: PreTrainedTokenizerBase, size: int 
         draw()
     show_live(
         w.VBox([w.HBox([number, back, on]), piece]),
-        "Run this notebook to page through the ledger here, with id and logprob below each token.",
+        say(
+            "Run this notebook to page through the ledger here, with id and logprob below each "
+            "token."
+        ),
     )
 
 
@@ -101,7 +108,7 @@ def _token_html(text: str, token: int, owner: int, logprob: float, written: bool
     if owner == POLICY:
         facts["logprob"] = f"{logprob:.2f}"
     title = ", ".join(f"{name} {value}" for name, value in facts.items())
-    style = f"{AUTHORS[owner].style};color:black;margin-right:1px"
+    style = f"{STYLES[owner]};color:black;margin-right:1px"
     mark = f'<span title="{title}" style="{style}">{visible}</span>'
     if not written:
         return f"{mark}<wbr>"

@@ -1,5 +1,6 @@
 """What every widget needs: to be shown where a front end listens, and pictures to click on."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -17,6 +18,30 @@ def show_live(widget: w.Widget, note: str) -> None:
         import_module("google.colab.output").enable_custom_widget_manager()
     data = widget._repr_mimebundle_() or {}
     display({**data, "text/plain": note, "text/markdown": f"*{note}*"}, raw=True)
+
+
+class Soon:
+    """Calls a function a moment later: of several calls that come close together, only the last.
+
+    In that moment a front end sends what it has held back: it waits for the answer to one change of
+    a control before it sends the next, but sends the Enter key at once.
+    """
+
+    def __init__(self, function: Callable[[], None], seconds: float = 0.2) -> None:
+        self._function = function
+        self._seconds = seconds
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def __call__(self) -> None:
+        """Call it; without a running event loop, and so without a front end, at once."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._function()
+        else:
+            self._waiting = loop.call_later(self._seconds, self._function)
 
 
 def clickable_picture(

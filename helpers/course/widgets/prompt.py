@@ -9,6 +9,7 @@ import ipywidgets as w
 from helpers.browser.actions import ACTIONS
 from helpers.course.widgets.live import show_live
 from helpers.policy.prompts import EXAMPLES, PromptConfig, build_messages, prompt_ids
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,22 +31,22 @@ def explore_prompt(observation: BrowserObservation, tokenizer: PreTrainedTokeniz
             actions=actions, examples=examples, page=page, free_text=free_text, url=url
         )
         ids = prompt_ids(tokenizer, build_messages(observation, config))
-        print(f"{len(ids)} tokens\n\n{tokenizer.decode(ids)}")
+        print(f"{say('{n} tokens', n=len(ids))}\n\n{tokenizer.decode(ids)}")
 
     lists = {
-        "actions": _choice("actions", list(ACTIONS), "click"),
-        "examples": _choice("examples", list(EXAMPLES), "button"),
+        "actions": _choice(say("actions"), list(ACTIONS), "click"),
+        "examples": _choice(say("examples"), list(EXAMPLES), "button"),
     }
     ticks = {
-        "page": w.Checkbox(True, description="page"),
-        "free_text": w.Checkbox(True, description="free text"),
-        "url": w.Checkbox(False, description="URL"),
+        "page": w.Checkbox(True, description=say("page")),
+        "free_text": w.Checkbox(True, description=say("free text")),
+        "url": w.Checkbox(False, description=say("URL")),
     }
     controls = w.HBox([*lists.values(), w.VBox(list(ticks.values()))])
     prompt = w.interactive_output(draw, {**lists, **ticks})
     show_live(
         w.VBox([controls, prompt]),
-        "Run this notebook to choose what the prompt holds here, and to see it change.",
+        say("Run this notebook to choose what the prompt holds here, and to see it change."),
     )
 
 

@@ -14,6 +14,7 @@ from helpers.course.widgets.live import clickable_picture, show_live
 from helpers.episodes.advantages import group_advantages
 from helpers.episodes.episode import Episode, read_recording
 from helpers.episodes.replay import replay
+from helpers.settings.language import say
 
 MAX_SPOTS = 100  # points of a curve that can be clicked; the slider reaches those between
 
@@ -51,14 +52,19 @@ def rollout_group(group: Sequence[Episode], client: Client | None = None) -> Fig
         panels += [*row, *[None] * gaps]
     columns = min(4, len(group)) if turns == 1 else turns
     first = group[0]
-    return page_grid(panels, columns, f"{first.task}, seed {first.seed}: {first.goal[:70]}")
+    title = say(
+        "{task}, seed {seed}: {goal}", task=first.task, seed=first.seed, goal=first.goal[:70]
+    )
+    return page_grid(panels, columns, title)
 
 
 def _panels(episode: Episode, advantage: float) -> list[Panel]:
     """One panel per turn; above the first of them what the rollout earned."""
     first, *others = frames(episode)[: max(1, len(episode.turns))]
-    reward = "lost" if episode.reward is None else f"reward {episode.reward:g}"
-    return [first._replace(above=f"{reward}, advantage {advantage:+.2f}"), *others]
+    lost = episode.reward is None
+    reward = say("lost") if lost else say("reward {reward:g}", reward=episode.reward)
+    above = say("{reward}, advantage {advantage:+.2f}", reward=reward, advantage=advantage)
+    return [first._replace(above=above), *others]
 
 
 def view_rollouts(folder: Path | str, group_size: int, client: Client | None = None) -> None:
@@ -70,14 +76,19 @@ def view_rollouts(folder: Path | str, group_size: int, client: Client | None = N
     rollouts = read_rollouts(folder)
     if not rollouts:
         print(
-            f"There is no episodes.jsonl in {Path(folder).name}: only a run that was made here has "
-            "its training episodes."
+            say(
+                "There is no episodes.jsonl in {folder}: only a run that was made here has its "
+                "training episodes.",
+                folder=Path(folder).name,
+            )
         )
         return
     show_live(
         _Viewer(rollouts, group_size, client).widget,
-        "Run this notebook to choose a point of the curve here, and to see the rollouts of that "
-        "update.",
+        say(
+            "Run this notebook to choose a point of the curve here, and to see the rollouts of "
+            "that update."
+        ),
     )
 
 
@@ -94,9 +105,9 @@ class _Viewer:
         self._groups: list[list[Episode]] = []  # of the chosen update
         first, last = min(rollouts), max(rollouts)
         self._update = w.IntSlider(
-            first, first, last, description="update", continuous_update=False
+            first, first, last, description=say("update"), continuous_update=False
         )
-        self._choice = w.Dropdown(description="group", layout=w.Layout(width="32em"))
+        self._choice = w.Dropdown(description=say("group"), layout=w.Layout(width="32em"))
         self._curve = w.Box()
         self._said = w.HTML()
         self._picture = w.Image(
@@ -112,18 +123,22 @@ class _Viewer:
         self._list_groups()
 
     def _draw_curve(self, _: object = None) -> None:
-        title = f"Update {self._update.value} is shown below; click another"
-        figure = training_curves({"this run": self._rows}, title)
+        update = self._update.value
+        title = say("Update {update} is shown below; click another", update=update)
+        figure = training_curves({say("this run"): self._rows}, title)
         figure.axes[0].axvline(self._update.value, color=ORANGE, linewidth=3, zorder=0)
         picture = as_png(figure)  # this lays the figure out: places are known after it
         updates = [int(row["update"]) for row in self._rows]
         step = math.ceil(len(updates) / MAX_SPOTS)
-        spots = {f"update {update}": _strip(figure, update, step) for update in updates[::step]}
+        spots = {
+            say("update {update}", update=update): _strip(figure, update, step)
+            for update in updates[::step]
+        }
         self._curve.children = [clickable_picture(picture, spots, self._go)]
 
     def _go(self, name: str) -> None:
-        """Choose the update of a spot, which is called "update 7"."""
-        self._update.value = int(name.split()[1])
+        """Choose the update of a spot, whose name ends in its number: "update 7"."""
+        self._update.value = int(name.split()[-1])
 
     def _list_groups(self, _: object = None) -> None:
         """Offer the groups of the chosen update, those that teach something first."""
@@ -135,7 +150,12 @@ class _Viewer:
         options = []
         for i, group in enumerate(self._groups):
             solved = sum(episode.solved for episode in group)
-            name = f"seed {group[0].seed}: {solved} of {len(group)} solved"
+            name = say(
+                "seed {seed}: {solved} of {n} solved",
+                seed=group[0].seed,
+                solved=solved,
+                n=len(group),
+            )
             options.append((name, (update, i)))  # another value than in any other update
         self._choice.options = options
         self._choice.value = (update, 0) if options else None
