@@ -79,6 +79,12 @@ CHINESE = Language(
 )
 
 
+EXERCISE = re.compile(r"\*\*\d\.\d")
+"""How the paragraph of an exercise begins, which no slide of its section shows."""
+FOR_A_LINE = 12
+"""Characters of a section's sentences for which a printed line takes the room."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """A picture among the outputs of a notebook."""
@@ -214,7 +220,8 @@ def key_sentences(section: Section, words: Language) -> list[str]:
     kept: list[str] = []
     opening: list[str] = []
     bold: list[str] = []
-    for i, paragraph in enumerate(paragraphs(section.markdown)):
+    told = [each for each in paragraphs(section.markdown) if not EXERCISE.match(each)]
+    for i, paragraph in enumerate(told):
         for j, sentence in enumerate(sentences(paragraph)):
             opens = (i == 0 and j < 2) or (output is None and j == 0)
             if opens:
@@ -223,14 +230,18 @@ def key_sentences(section: Section, words: Language) -> list[str]:
                 bold.append(sentence)
             if opens or "**" in sentence or sentence == notice:
                 kept.append(sentence)
-    return shortened(kept, opening, bold, words)
+    printed = len(output.text.splitlines()) if isinstance(output, Printed) else 0
+    room = words.characters - FOR_A_LINE * min(printed, slides_html.PRINTED_LINES) // words.wide
+    return shortened(kept, opening, bold, words.sentences, room)
 
 
-def shortened(kept: list[str], opening: list[str], bold: list[str], words: Language) -> list[str]:
-    """As many of the kept sentences as a slide takes."""
+def shortened(
+    kept: list[str], opening: list[str], bold: list[str], most: int, room: int
+) -> list[str]:
+    """As many of the kept sentences as a slide takes: ``most``, in ``room`` characters."""
     kept = list(kept)
     while len(kept) > 1:
-        if len(kept) <= words.sentences and sum(map(len, kept)) <= words.characters:
+        if len(kept) <= most and sum(map(len, kept)) <= room:
             break
         # What goes first: the second sentence of the opening, then the longest of the middle.
         second = [s for s in opening[1:2] if s in kept and s not in bold]
@@ -259,7 +270,7 @@ def section_slide(section: Section, title: str, words: Language) -> str:
 
 def exercises_slide(section: Section, title: str, words: Language) -> str:
     """The slide of a notebook's exercises: what is asked, and no more."""
-    asked = [p for p in paragraphs(section.markdown) if re.match(r"\*\*\d\.\d", p)]
+    asked = [p for p in paragraphs(section.markdown) if EXERCISE.match(p)]
     kind = "list long" if words.wide * sum(map(len, asked)) > 500 else "list"
     return slide(kind, words.exercises, paragraphs_of(asked), title)
 

@@ -4,6 +4,7 @@ import base64
 import html
 import re
 import struct
+import unicodedata
 
 import mistune
 
@@ -79,15 +80,26 @@ def figure(alt: str, png: bytes, points: list[str]) -> tuple[str, str]:
 def printed(text: str) -> str:
     """Printed output; what is too long or too wide is cut off at "…"."""
     lines = [line.expandtabs(4).rstrip() for line in text.splitlines()]
-    shown = []
-    for line in lines[:PRINTED_LINES]:
-        wide = len(line) > PRINTED_COLUMNS
-        shown.append(f"{line[: PRINTED_COLUMNS - 1]}…" if wide else line)
-    small = max(map(len, shown)) <= 88 and len(shown) <= 9
+    shown = [cut_off(line, PRINTED_COLUMNS) for line in lines[:PRINTED_LINES]]
+    small = max(map(columns, shown)) <= 88 and len(shown) <= 8
     if len(lines) > PRINTED_LINES:
         shown.append("…")
     opening = '<pre class="few">' if small else "<pre>"
     return opening + html.escape("\n".join(shown)) + "</pre>"
+
+
+def columns(text: str) -> int:
+    """How many letters of one width a text is as wide as: a Chinese letter takes two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "FW" else 1 for letter in text)
+
+
+def cut_off(line: str, most: int) -> str:
+    """A line, or what of it fits in ``most`` columns with "…" behind it."""
+    if columns(line) <= most:
+        return line
+    while columns(line) >= most:
+        line = line[:-1]
+    return f"{line}…"
 
 
 def slide(kind: str, heading: str, body: str, foot: str, minutes: str = "") -> str:
