@@ -4,9 +4,9 @@ import base64
 import html
 import re
 import struct
-import unicodedata
 
 import mistune
+from rich.cells import cell_len
 
 MARKDOWN = mistune.create_markdown(escape=True, plugins=["table"])
 BODY_WIDTH = 1160  # pixels of a slide's body
@@ -81,23 +81,19 @@ def printed(text: str) -> str:
     """Printed output; what is too long or too wide is cut off at "…"."""
     lines = [line.expandtabs(4).rstrip() for line in text.splitlines()]
     shown = [cut_off(line, PRINTED_COLUMNS) for line in lines[:PRINTED_LINES]]
-    small = max(map(columns, shown)) <= 88 and len(shown) <= 8
+    small = max(map(cell_len, shown)) <= 88 and len(shown) <= 8
     if len(lines) > PRINTED_LINES:
         shown.append("…")
     opening = '<pre class="few">' if small else "<pre>"
     return opening + html.escape("\n".join(shown)) + "</pre>"
 
 
-def columns(text: str) -> int:
-    """How many letters of one width a text is as wide as: a Chinese letter takes two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "FW" else 1 for letter in text)
-
-
 def cut_off(line: str, most: int) -> str:
-    """A line, or what of it fits in ``most`` columns with "…" behind it."""
-    if columns(line) <= most:
+    """A line, or what of it fits in ``most`` columns with "…" behind it; a Chinese letter takes
+    two of them."""
+    if cell_len(line) <= most:
         return line
-    while columns(line) >= most:
+    while cell_len(line) >= most:
         line = line[:-1]
     return f"{line}…"
 

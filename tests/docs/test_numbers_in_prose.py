@@ -127,9 +127,11 @@ def unexplained(cells):
             continue
         beside = around(cells, place)
         for text, names in paragraphs(cell):
-            there = set().union(*(named(cells, name) for name in names if name))
-            files = [named(cells, name) for name in names if name.endswith(".py")]
-            near = beside.union(*files)
+            known = {name: named(cells, name) for name in names if name}
+            there = set().union(*known.values())
+            near = beside.union(
+                *(numbers for name, numbers in known.items() if name.endswith(".py"))
+            )
             for number, counted, percent in claims(text):
                 same = {value(number), value(number) / (100 if percent else 1)}
                 if value(number) not in there and (counted or near.isdisjoint(same)):
