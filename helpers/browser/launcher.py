@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from typing_extensions import override
 
@@ -53,27 +53,26 @@ class LocalServer(BrowserServer):
 
     def _start(self) -> None:
         directory = Path(tempfile.mkdtemp(prefix="browser-server-"))
-        log = directory / "server.log"
         options = replace(self._options, directory=str(directory))
-        with log.open("wb") as file:  # not our stderr: in a notebook it has no file descriptor
+        # Not our stderr: in a notebook it has no file descriptor.
+        with (directory / "server.log").open("w+b") as log:
             process = spawn(
                 "helpers.browser.server",
                 *options.arguments(),
                 stdout=subprocess.PIPE,
-                stderr=file,
+                stderr=log,
                 env=for_python(),
             )
-        try:
-            _tell(process, self._access)
-            line = _first_output(process, self._timeout)
-        except BaseException:  # an interrupt
-            _end(process, directory)
-            raise
-        answer = json.loads(line) if line else {}
-        if "port" not in answer:
-            last_words = _last_line(log)
-            _end(process, directory)
-            raise BrowserServerError(self._why_not_started(answer, line, last_words))
+            try:
+                _tell(process, self._access)
+                line = _first_output(process, self._timeout)
+            except BaseException:  # an interrupt
+                _end(process, directory)
+                raise
+            answer = json.loads(line) if line else {}
+            if "port" not in answer:
+                _end(process, directory)
+                raise BrowserServerError(self._why_not_started(answer, line, _last_line(log)))
         self._process = process
         self._directory = directory
         # When it is started again, its clients look for it at this address.
@@ -154,8 +153,12 @@ def _tell(process: "subprocess.Popen[bytes]", access: Access) -> None:
         process.stdin.flush()
 
 
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+def _last_line(log: BinaryIO) -> str:
+    """What an ended process said last. The open file is asked, and not its path: a server removes
+    its directory when it ends, and may have done so by now."""
+    log.seek(0)
+    text = log.read().decode(errors="replace")
+    lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 

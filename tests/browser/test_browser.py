@@ -15,6 +15,7 @@ from helpers.browser import (
     BrowserObservation,
     BrowserServerError,
     connect,
+    launcher,
     list_tasks,
     start_browser_server,
 )
@@ -387,6 +388,24 @@ def test_port_is_busy(server):
     port = int(server.url.rsplit(":", 1)[1])
     with pytest.raises(BrowserServerError, match=f"Port {port} cannot be used"):
         start_browser_server(workers=1, port=port)
+
+
+@pytest.mark.parametrize("answers", (True, False))
+def test_a_server_that_removed_its_log_still_says_why(monkeypatch, answers):
+    """Whether it is gone when its launcher asks is chance; here it is, and without ``answers``
+    the log alone holds the reason."""
+    monkeypatch.setenv("COURSE_CHROMIUM", "/nowhere/chromium")
+    first_output = launcher._first_output
+
+    def first_output_of_the_ended(process, seconds):
+        line = first_output(process, seconds)
+        process.wait(60)
+        return line if answers else b""
+
+    monkeypatch.setattr(launcher, "_first_output", first_output_of_the_ended)
+    with pytest.raises(BrowserServerError, match="COURSE_CHROMIUM .*make setup") as refused:
+        start_browser_server(workers=1)
+    assert ("ended while it started" in str(refused.value)) is not answers
 
 
 def test_no_chromium(monkeypatch, tmp_path):
