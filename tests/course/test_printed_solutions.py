@@ -1,9 +1,14 @@
-"""Each printed solution is right in its notebook's own namespace, at the place where it stands."""
+"""In its notebook's own namespace, at the place where an exercise stands, its printed solution is
+ok, and the usual mistakes are told."""
 
+import functools
+import inspect
 import re
 
+import exercise_answers
 import nbformat
 import pytest
+from exercise_answers import WRONG
 
 from helpers.course.exercises import CHECKS, check
 from helpers.course.handed_in import definitions, exercises
@@ -12,15 +17,41 @@ SOLUTION = re.compile(r"<summary>Solution</summary>\n\n```python\n(.*?)```", re.
 JUDGED = [exercise for exercise in exercises() if exercise.number in CHECKS]
 
 
-@pytest.mark.parametrize("exercise", JUDGED, ids=lambda exercise: exercise.number)
-def test_a_printed_solution_is_ok_where_it_is_printed(capsys, exercise):
+@functools.cache
+def around(exercise):
+    """What the notebook has defined where the exercise stands, and the text below its cell."""
     cells = nbformat.read(exercise.notebook, as_version=4).cells
     place = next(i for i, cell in enumerate(cells) if cell.id == exercise.cell)
-    defined = definitions(cells[:place])
-    exec(SOLUTION.search(cells[place + 1].source)[1], defined)
+    return definitions(cells[:place]), cells[place + 1].source
+
+
+@pytest.mark.parametrize("exercise", JUDGED, ids=lambda exercise: exercise.number)
+def test_a_printed_solution_is_ok_where_it_is_printed(capsys, exercise):
+    before, text = around(exercise)
+    defined = dict(before)
+    exec(SOLUTION.search(text)[1], defined)
     capsys.readouterr()
     check(exercise.number, defined[exercise.names[0]])
     assert capsys.readouterr().out == f"Exercise {exercise.number}: ok\n"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer"),
+    [
+        pytest.param(exercise, answer, id=f"{exercise.number}-{answer.__name__}")
+        for exercise in JUDGED
+        for answer in WRONG[exercise.number]
+    ],
+)
+def test_a_usual_mistake_is_told_where_the_exercise_stands(capsys, exercise, answer):
+    before, _ = around(exercise)
+    # What the notebook has defined goes before what the answers' own file has imported.
+    defined = {**vars(exercise_answers), **before}
+    exec(inspect.getsource(answer), defined)
+    capsys.readouterr()
+    check(exercise.number, defined[answer.__name__])
+    words = rf"Exercise {re.escape(exercise.number)}: try again\. \S.{{5,}}"
+    assert re.match(words, capsys.readouterr().out)
 
 
 def test_every_exercise_has_a_place():
