@@ -173,6 +173,7 @@ PROFILES: dict[str, Profile] = {
         name="cpu",
         device="cpu",
         memory_gb=9.0,
+        eval_episodes=64,
         measured="a machine with 2 cores and 25 GB (recordings/click-button-*)",
     ),
     "t4": Profile(

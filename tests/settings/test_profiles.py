@@ -134,8 +134,9 @@ def test_the_smallest_sensible_values_are_taken():
 
 
 def test_a_profile_is_a_frozen_dataclass():
-    profile = Profile("cpu", "cpu", 9.0, measured=PROFILES["cpu"].measured)
-    assert profile == PROFILES["cpu"]
+    cpu = PROFILES["cpu"]
+    profile = Profile("cpu", "cpu", 9.0, eval_episodes=cpu.eval_episodes, measured=cpu.measured)
+    assert profile == cpu
     assert Profile(**asdict(profile)) == profile
     assert list(asdict(profile)) == [field.name for field in fields(Profile)]
     changed = replace(profile, updates=3)
