@@ -80,8 +80,8 @@ def still_reward(rows: Sequence[Row]) -> str:
 
     The last `WINDOW` updates are held against those before them. A rise counts from one standard
     error on: what is more likely a rise than not is no reason to stop a run. Where most groups are
-    silent, which is a reason by itself, it counts from two. Where the reward is high already,
-    nothing is missed.
+    silent, which is a reason by itself, it counts from two. So does a rise that has only begun, in
+    the last half of the window. Where the reward is high already, nothing is missed.
     """
     if len(rows) < 2 * WINDOW or len(rows) % WINDOW:
         return ""
@@ -89,9 +89,9 @@ def still_reward(rows: Sequence[Row]) -> str:
     recent = rows[-WINDOW:]
     later = [row["reward"] for row in recent]
     mean = statistics.mean(later)
-    error = ((statistics.variance(earlier) + statistics.variance(later)) / WINDOW) ** 0.5
-    noise = error * (2 if _mean(recent, "frac_reward_zero_std") >= SILENT else 1)
-    if mean >= SOLVED or mean - statistics.mean(earlier) > noise:
+    errors = 2 if _mean(recent, "frac_reward_zero_std") >= SILENT else 1
+    has_risen = _rises(earlier, later, errors) or _rises(earlier, later[WINDOW // 2 :], 2)
+    if mean >= SOLVED or has_risen:
         return ""
     return say(
         "The reward has risen by no more than its noise in {updates} updates "
@@ -101,6 +101,13 @@ def still_reward(rows: Sequence[Row]) -> str:
         later=mean,
         why=_why_no_rise(recent),
     )
+
+
+def _rises(earlier: Sequence[float], later: Sequence[float], errors: float) -> bool:
+    """Whether the mean rises by more than so many standard errors of the difference."""
+    parts = (statistics.variance(part) / len(part) for part in (earlier, later))
+    rise = statistics.mean(later) - statistics.mean(earlier)
+    return rise > errors * sum(parts) ** 0.5
 
 
 def success_apart(rows: Sequence[Row]) -> str:

@@ -164,6 +164,14 @@ def test_a_reward_that_rises_or_is_high_is_left_alone():
     assert still_reward(wobbling(0.93, 2 * WINDOW)) == ""
 
 
+def test_a_rise_that_has_only_begun_is_left_alone():
+    half = WINDOW // 2
+    silent = {"frac_reward_zero_std": 0.9}
+    before = wobbling(0.4, WINDOW + half, **silent)
+    assert still_reward(before + wobbling(0.48, half, **silent)) == ""
+    assert "90 % of the groups" in still_reward(before + wobbling(0.41, half, **silent))
+
+
 @pytest.mark.parametrize(
     "run",
     [f"click-button-{kind}-seed{seed}" for kind in ("full", "lora") for seed in range(3)],
