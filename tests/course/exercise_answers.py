@@ -31,6 +31,11 @@ def solution(cell, name, **imported):
     return defined[name]
 
 
+def told_what_fails(number):
+    """How the verdict on a wrong answer begins."""
+    return rf"Exercise {re.escape(number)}: try again\. \S.{{5,}}"
+
+
 # 1.1: the advantages of several attempts
 
 
