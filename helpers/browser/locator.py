@@ -34,12 +34,18 @@ POLL_MS = 50
 # Functions of page.js.
 # "blocked": the click is bound to be refused. "changes": the element is an icon that is another
 # picture under the mouse, and has no width until that one is drawn; the mouse's button would go
-# down beside it.
+# down beside it. "middle": of such an icon, which is scrolled into view for it.
 LOOK = """(element, clicks) => {
     if (!window.__course) return {};
     const blocked = __course.blocked(element), onlyTried = blocked;
     if (clicks) __course.expectClick(element, onlyTried);
-    return {blocked, changes: clicks && __course.changesUnderMouse(element)};
+    const changes = clicks && __course.changesUnderMouse(element);
+    return {blocked, changes, middle: changes ? __course.middleInView(element) : null};
+}"""
+# The same for the one element that has a bid, asked in one message: a locator needs eight.
+OF_BID = """([bid, argument]) => {
+    const element = window.__course && __course.only(bid);
+    return element ? {said: (FUNCTION)(element, argument)} : null;
 }"""
 DRAW_ICONS = "() => window.__course && __course.drawIcons()"
 EXPECT_CLICK = "element => window.__course && __course.expectClick(element, false)"
@@ -96,8 +102,19 @@ class LoadTolerantLocator:
     which is replaced. Each raises Playwright's TimeoutError where the page refuses the action, and
     `InfrastructureError` where nobody can say why it did not happen."""
 
-    def __init__(self, locator: Locator) -> None:
+    def __init__(self, locator: Locator, bid: str = "") -> None:
+        """``bid``: of the element, where it has one."""
         self._locator = locator
+        self._bid = bid
+
+    def _ask(self, function: str, argument: Any = None) -> Any:
+        """What a function of the page says of the element."""
+        if self._bid:
+            script = OF_BID.replace("FUNCTION", function)
+            answer = self._locator.page.evaluate(script, [self._bid, argument])
+            if answer is not None:
+                return answer["said"]
+        return self._locator.evaluate(function, argument)
 
     # ---- the mouse ----
 
@@ -115,14 +132,12 @@ class LoadTolerantLocator:
 
     def _use_mouse(self, name: str, named: dict[str, Any], releases: int) -> None:
         """``releases``: how often the page sees the mouse's button go up, 0 for a mere move."""
-        look = self._locator.evaluate(LOOK, releases > 0)
+        look = self._ask(LOOK, releases > 0)
         if look.get("blocked"):
             self._try_out(name, named)
             self._expect_click(releases)
         elif look.get("changes"):
-            with suppress(PlaywrightTimeout):  # the click will be refused, in its own words
-                self.hover()
-            self._locator.page.evaluate(DRAW_ICONS)
+            self._draw_icon(look["middle"])
         for limit, tries in MOUSE_LIMITS:
             try:
                 getattr(self._locator, name)(**named | {"timeout": limit})
@@ -143,11 +158,21 @@ class LoadTolerantLocator:
         self._expect_click(0)
         raise _too_slow(name)
 
+    def _draw_icon(self, middle: list[float] | None) -> None:
+        """Have the icon drawn as it is under the mouse."""
+        page = self._locator.page
+        if middle is not None:
+            page.mouse.move(*middle)
+        else:
+            with suppress(PlaywrightTimeout):  # the click will be refused, in its own words
+                self.hover()
+        page.evaluate(DRAW_ICONS)
+
     def _expect_click(self, releases: int) -> None:
         """From now on the page keeps a click from everything but this element, and counts the
         releases of the mouse's button. With 0 it does not."""
         if releases:
-            self._locator.evaluate(EXPECT_CLICK)
+            self._ask(EXPECT_CLICK)
         else:
             self._locator.page.evaluate(FORGET_CLICK)
 
@@ -165,7 +190,7 @@ class LoadTolerantLocator:
         machine's speed, so it is put where the last way to scroll puts it."""
         self._expect_click(0)
         if log.scrolled:
-            self._locator.evaluate(LEAVE_SCROLLED)
+            self._ask(LEAVE_SCROLLED)
 
     def _has_hit(self, name: str, releases: int) -> bool:
         """The time was up while the click was under way: wait until the mouse's button has gone up
@@ -195,7 +220,7 @@ class LoadTolerantLocator:
     def select_option(self, options: str | list[str], **named: Any) -> None:
         """Choose from a list, once."""
         wanted = [options] if isinstance(options, str) else options
-        refused = not self._takes_input() or self._locator.evaluate(LACKS_OPTIONS, wanted)
+        refused = not self._takes_input() or self._ask(LACKS_OPTIONS, wanted)
         self._change_field("select_option", (options,), named, refused)
 
     def _takes_input(self) -> bool:

@@ -196,6 +196,19 @@
     }
     return true;
   };
+  // The middle of an element, scrolled into view as Playwright does first; null where that is not enough to reach it.
+  const middleInView = e => {
+    e.scrollIntoViewIfNeeded();
+    const box = e.getBoundingClientRect();
+    const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+    const inView = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+    return inView && e.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+  };
+  // The element that has this bid; null where it is none, or one of several.
+  const only = bid => {
+    const found = document.querySelectorAll(`[bid="${bid}"]`);
+    return found.length === 1 ? found[0] : null;
+  };
   // Where Playwright's last way to scroll puts the page.
   const leaveScrolled = e => e.scrollIntoView({block: "start", inline: "start", behavior: "instant"});
   // The click that was announced last: its target, how often the mouse's button has gone up, and whether it went down on the target.
@@ -294,7 +307,7 @@
     div.replaceChildren();
   };
   Object.defineProperty(window, "__course", {value: Object.freeze({
-    advance, changesUnderMouse, drawIcons, readyForPicture, hoversAsBefore, readyForAction, blocked, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
+    advance, changesUnderMouse, drawIcons, readyForPicture, hoversAsBefore, readyForAction, blocked, middleInView, only, expectClick, clickSoFar, forgetClick, keepClickAway, leaveScrolled,
     mouseHasMoved: () => mouse !== null, keep: restart(keep), copy: restart(copy),
     // Each marks every element and returns the focused one's bid ("" for none). A page that watches its elements hears of the marks,
     // and may move the focus, before it is asked for: text-editor does.

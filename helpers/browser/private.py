@@ -21,6 +21,7 @@ from browsergym.core.action.utils import get_elem_by_bid
 from browsergym.miniwob.base import AbstractMiniwobTask
 from playwright._impl._connection import Connection
 from playwright.sync_api import CDPSession, Locator, Page, Playwright
+from typing_extensions import override
 
 T = TypeVar("T")
 
@@ -220,42 +221,65 @@ def _browsergym_script(name: str) -> str:
     return source.decode()
 
 
-class LoadedPage:
-    """A page on which ``task.setup`` has run before: what loads it and takes its display away does
-    nothing. ``how`` the page is made as new is "keep" or "copy", see page.js.
+class SetupPage:
+    """A page that MiniWoB's set-up loads. It is asked whether the task is ready in the call that
+    starts the episode: Playwright's waiting for a function would bring 230 KB of script into every
+    new document, for what is mostly so at once.
 
-    MiniWoB's set-up calls `goto`, `evaluate` with two scripts, and `wait_for_function`; the scripts
-    are told apart by a line that only one of them has."""
+    The set-up calls `goto`, `evaluate` with a few scripts, and `wait_for_function`; the scripts are
+    told apart by a line that only one of them has."""
 
-    def __init__(self, page: Page, cdp: CDPSession, how: str) -> None:
+    def __init__(self, page: Page) -> None:
         self._page = page
-        self._how = how
         self._ready = False
-        # The accessibility tree is built anew (disabled again, if it was not enabled): one that
-        # sees a page grow leaves out the words of labels.
-        for command in ("Accessibility.enable", "Accessibility.disable"):
-            cdp.send(command)
 
     def goto(self, url: str) -> None:
-        """The page is there already."""
+        """Load the task."""
+        self._page.goto(url)
 
     def evaluate(self, script: str) -> Any:
-        """What a script of the set-up returns. The one that starts the episode also makes the page
-        as new; the one that takes the display away has done so before."""
-        lines = script.splitlines()
-        if "core.startEpisodeReal();" in lines:
+        """What a script of the set-up returns."""
+        if "core.startEpisodeReal();" in script.splitlines():
             self._ready = self._page.evaluate(
-                f"() => {{ __course.{self._how}(); {script}; return WOB_TASK_READY; }}"
+                f"() => {{ {self._before_start()}{script}; return WOB_TASK_READY; }}"
             )
             return None
-        if "removeDisplay();" in lines:
-            return None
         return self._page.evaluate(script)
+
+    def _before_start(self) -> str:
+        """A script that runs before the episode is started."""
+        return ""
 
     def wait_for_function(self, script: str) -> None:
         """Wait for the task to be ready, which it mostly is at once."""
         if not self._ready:
             self._page.wait_for_function(script)
+
+
+class LoadedPage(SetupPage):
+    """A page on which the set-up has run before: what loads it and takes its display away does
+    nothing. ``how`` the page is made as new is "keep" or "copy", see page.js."""
+
+    def __init__(self, page: Page, cdp: CDPSession, how: str) -> None:
+        super().__init__(page)
+        self._how = how
+        # The accessibility tree is built anew (disabled again, if it was not enabled): one that
+        # sees a page grow leaves out the words of labels.
+        for command in ("Accessibility.enable", "Accessibility.disable"):
+            cdp.send(command)
+
+    @override
+    def goto(self, url: str) -> None:
+        """The page is there already."""
+
+    @override
+    def evaluate(self, script: str) -> Any:
+        """The script that takes the display away has done so before."""
+        return None if "removeDisplay();" in script.splitlines() else super().evaluate(script)
+
+    @override
+    def _before_start(self) -> str:
+        return f"__course.{self._how}(); "
 
 
 def task_info(task: AbstractMiniwobTask) -> dict[str, Any]:

@@ -202,13 +202,13 @@ class Session:
         if last is None or last["ended"] == "left_page" or self._page_is_due():
             self.close()
             self._open = OpenPage(self._chromium)
-            return task.setup(self._open.page)
+            return task.setup(cast(Page, private.SetupPage(self._open.page)))
         self.opened.move_mouse_away()
         self.opened.viewport.for_setup()
         page = self.opened.page
         how = self._chromium.rules.in_place.get(last["task"])
         if how is None or page.url != task.url or want.picture:  # another task has another address
-            return task.setup(page)
+            return task.setup(cast(Page, private.SetupPage(page)))
         return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))
 
     def _page_is_due(self) -> bool:
@@ -287,7 +287,7 @@ class Session:
         private.call_action(action.name, action.args, page, self._find_element)
 
     def _find_element(self, _: Page, bid: str) -> LoadTolerantLocator:
-        return LoadTolerantLocator(private.find_element(self.opened.page, bid))
+        return LoadTolerantLocator(private.find_element(self.opened.page, bid), bid)
 
     def _settle(self, action: ParsedAction) -> None:
         """Move the page's clock on; then wait, as stock does, for documents that are loading."""

@@ -255,6 +255,51 @@ def test_options_are_chosen_once(session):
             LoadTolerantLocator(listed).select_option(missing, timeout=500)
 
 
+# ---- an element with a bid is asked in one message ----
+
+
+class NeverAsked(SlowLocator):
+    """A locator that may act, but is asked nothing of its element."""
+
+    def __init__(self, real):
+        super().__init__(real, LOG, reaches_the_page=True, times=0)
+
+    def evaluate(self, *arguments):
+        raise AssertionError("the locator was asked, which takes eight messages")
+
+
+def test_what_an_action_has_to_know_of_a_bid_is_asked_of_the_page(session, button):
+    LoadTolerantLocator(NeverAsked(button), "13").click(timeout=500)
+    assert clicks_on(button) == 1
+    start = session.reset("choose-list", 1)
+    bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
+    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
+    listed = private.find_element(session.opened.page, bid)
+    LoadTolerantLocator(NeverAsked(listed), bid).select_option(wanted, timeout=500)
+    assert listed.evaluate("list => list.selectedOptions[0].label") == wanted
+
+
+def test_a_bid_that_two_elements_have_is_refused_in_playwrights_words(session, button):
+    """A page may copy what has been marked, with its bid."""
+    button.evaluate("element => element.after(element.cloneNode(true))")
+    refused = session.step("click('13')")
+    assert "strict mode violation" in refused["error"]
+    assert clicks_on(button) == 0
+
+
+def test_an_icon_out_of_view_is_drawn_before_it_is_clicked(session):
+    """It is another picture under the mouse, and has no width until that one is drawn."""
+    session.reset("social-media-some", 0)
+    page = session.opened.page
+    icon = page.locator("span.like").last
+    bid = icon.get_attribute("bid")
+    assert icon.evaluate("e => __course.changesUnderMouse(e)")
+    assert icon.bounding_box()["y"] > 300  # the list of posts shows 200 pixels of itself
+    page.evaluate("() => { hit = []; addEventListener('click', e => hit.push(e.target), true); }")
+    assert session.step(f"click('{bid}')")["error"] == ""
+    assert page.evaluate("() => hit.map(element => element.getAttribute('bid'))") == [bid]
+
+
 # ---- the place of the page after a refusal ----
 
 
