@@ -155,19 +155,18 @@ def keep_recording(folder: Path, recording: Path) -> None:
 
 
 def best_policy(folder: Path) -> Path | None:
-    """The best arm's policy of the first training seed that has one here.
+    """The policy of the best arm's first training seed.
 
-    None where no arm is done, or its policies are on the machine that recorded it: then the
-    recording has one of them.
+    None where no arm is done, or that policy is on the machine that recorded it: then it is in the
+    recording.
     """
     result = read_object(folder / "result.json") or {}
     rows = [row for row in result.get("rows", []) if row["arm"] == result["best"]]
-    seeds = rows[0]["seeds"] if rows else []  # the first of them has the plan's demonstrations
-    for seed in seeds:
-        policy = run_folder(folder, result["best"], rows[0]["demos"], seed) / "policy"
-        if policy.exists():
-            return policy
-    return None
+    if not rows:
+        return None
+    # The first row has the plan's demonstrations.
+    first = run_folder(folder, result["best"], rows[0]["demos"], min(rows[0]["seeds"]))
+    return first / "policy" if (first / "policy").exists() else None
 
 
 if __name__ == "__main__":
