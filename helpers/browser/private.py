@@ -227,7 +227,8 @@ class SetupPage:
     new document, for what is mostly so at once.
 
     The set-up calls `goto`, `evaluate` with a few scripts, and `wait_for_function`; the scripts are
-    told apart by a line that only one of them has."""
+    told apart by a line that only one of them has. The goal is asked for in a message of its own:
+    in the one that starts the episode use-colorwheel's has no colour yet."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
