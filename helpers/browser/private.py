@@ -256,6 +256,15 @@ class SetupPage:
         if not self._ready:
             self._page.wait_for_function(script)
 
+    @override
+    def __setattr__(self, name: str, value: object) -> None:
+        """The set-up notes on the page how large its pictures are, which the actions on places
+        read there."""
+        if name == "_bgym_scale_factor":
+            setattr(self._page, name, value)
+        else:
+            super().__setattr__(name, value)
+
 
 class LoadedPage(SetupPage):
     """A page on which the set-up has run before: what loads it and takes its display away does
