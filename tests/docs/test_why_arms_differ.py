@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from group_counts import teaching_groups
 
+from helpers.episodes.tasks import TEST_SEEDS
 from helpers.settings.paths import RECORDINGS, ROOT
 
 RUNS = RECORDINGS / "arms" / "runs"
@@ -94,3 +95,48 @@ def test_the_groups_that_an_arm_could_learn_from(language):
     )
     learned = solved["differ"] + solved["all"]
     assert {sum(grpo.values()), grpo["differ"], learned, solved["differ"], solved["all"]} <= said
+
+
+# ---- one text field, and no other ----
+
+FIELDS = "form-sequence-2"
+
+
+@pytest.fixture(scope="module")
+def fields(server):
+    """The text field that each of the test pages asks for: 1st, 2nd or 3rd."""
+    with server.client() as client:
+        goals = [client.reset(FIELDS, seed).goal for seed in TEST_SEEDS[:20]]
+    return [goal.split()[-2] for goal in goals]
+
+
+def solved(arm, seed, fields):
+    """By text field: how many of its test pages a run solved, and of how many."""
+    run = json.loads((RUNS / f"{arm}-16-seed{seed}" / "outcomes.json").read_text())
+    solved = [run["greedy"][f"{FIELDS}#{page}"] == [True] for page in TEST_SEEDS[:20]]
+    pages = Counter(fields)
+    right = Counter(field for field, once in zip(fields, solved, strict=True) if once)
+    return {field: (right[field], pages[field]) for field in sorted(pages)}
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_each_run_of_grpo_fills_one_field_and_solves_all_pages_that_ask_for_it(language, fields):
+    said = numbers(language, FIELDS)
+    found = [solved("grpo", seed, fields) for seed in range(3)]
+    filled = []
+    for of_run in found:
+        (field,) = [field for field, (right, _) in of_run.items() if right]
+        right, pages = of_run[field]
+        assert right == pages
+        assert right in said
+        filled.append(field)
+    assert filled == ["1st", "2nd", "3rd"]
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_own_solved_episodes_keep_two_of_the_fields(language, fields):
+    said = numbers(language, FIELDS)
+    for seed in range(3):
+        of_run = solved("own-solved", seed, fields)
+        assert sum(right > 0 for right, _ in of_run.values()) == 2
+        assert sum(right for right, _ in of_run.values()) in said
