@@ -31,6 +31,9 @@ def main(
     ] = 1_000,
     pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
+    begin: Annotated[
+        Path | None, typer.Option(help="folder of eyes that have had the first lesson")
+    ] = None,
     play: Annotated[int, typer.Option(min=0, help="test pages of each task to be played")] = 0,
 ) -> None:
     """Teach SmolLM2 to see MiniWoB's pages, from a random vision encoder."""
@@ -38,15 +41,18 @@ def main(
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.eyes.learn import Course, learn_to_see, show_squares
     from helpers.learning.eyes.played import play_tasks, show_played
+    from helpers.policy.eyes import policy_with_eyes
 
     course = Course(pages=pages, first_steps=first_steps, second_steps=second_steps, seed=seed)
     folder = Path(output)
     command = shlex.join(["python", "-m", "scripts.learn_to_see", *context.obj])
     result: dict[str, Any] = {"command": command}
-    result |= learn_to_see(folder, course)
+    if begin is not None and (begin / "result.json").exists():
+        result["began_with"] = json.loads((begin / "result.json").read_text())
+    result |= learn_to_see(folder, course, begin)
     print(show_squares(result["squares"]))
     if play:
-        result["played"] = play_tasks(folder / "eyes", (*course.second, "click-shape"), play)
+        result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.second, play)
         print(show_played(result["played"]))
     write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
     release_folder(folder)

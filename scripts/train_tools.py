@@ -30,7 +30,7 @@ def main(
     updates: UpdatesOption = None,
     seed: SeedOption = None,
     observation: Annotated[
-        str, typer.Option(help="what is shown: tree, screenshot, both or marks")
+        str, typer.Option(help="what is shown: tree, screenshot, both, marks, picture")
     ] = "tree",
     lora: LoraOption = False,
     output: OutputOption = "runs/tools",

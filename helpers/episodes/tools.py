@@ -19,6 +19,7 @@ from helpers.browser.options import SCALE, SMALL
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
 from helpers.episodes.running import OVER, RunningEpisode
+from helpers.policy.eyes import looked_at
 from helpers.policy.prompts import observation_text
 from helpers.settings.errors import ProfileError
 
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 
     Content = str | list[dict[str, Any]]
 
-OBSERVATIONS = ("tree", "screenshot", "both", "marks")
+OBSERVATIONS = ("tree", "screenshot", "both", "marks", "picture")
 """What the policy sees: the page's lines; its picture with the places of the elements; lines and
-picture; the picture with the elements' numbers drawn in."""
+picture; the picture with the elements' numbers drawn in; the picture below the goal and nothing
+else, for a policy that acts on places (`helpers.policy.eyes`)."""
 
 SYSTEM = "You use a web page. Act with one tool call at a time."
 
@@ -82,6 +84,11 @@ def content(
     text = observation_text(seen, prompt, first)
     if observation == "tree":
         return text
+    if observation == "picture":
+        return [
+            {"type": "image", "image": looked_at(picture(seen))},
+            {"type": "text", "text": text},
+        ]
     if observation == "screenshot":
         # Which numbers there are, and where; what they are, the picture has to tell.
         where = [

@@ -18,6 +18,7 @@ from datasets import Dataset
 from trl.chat_template_utils import supports_tool_calling
 
 from helpers.episodes.how_played import episode_config
+from helpers.episodes.seeing import seeing_config
 from helpers.episodes.tools import SYSTEM, browser_tools
 from helpers.learning.checkpoints import saving
 from helpers.learning.configuration import grpo_config, lora_config, training_specs
@@ -25,6 +26,7 @@ from helpers.learning.recorder import Recorder
 from helpers.learning.run import open_browsers, start_trainer
 from helpers.learning.trainer import ToolsGRPOTrainer
 from helpers.policy.loading import PolicyError
+from helpers.policy.prompts import system_prompt
 from helpers.policy.vision import load_with_processor
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder, write_whole
@@ -60,7 +62,8 @@ def build_tools_trainer(
     """
     check_plain(profile)
     check_policy(profile, processing_class, observation)
-    config = episode_config(profile)
+    config = _how_played(profile, observation)
+    system = system_prompt(config.prompt) if observation == "picture" else SYSTEM
     specs = training_specs(profile, profile.updates * profile.groups)
     return start_trainer(
         ToolsGRPOTrainer,
@@ -69,7 +72,7 @@ def build_tools_trainer(
         model=model,
         processing_class=processing_class,
         args=_tools_config(profile, folder, lora, config),
-        train_dataset=Dataset.from_list([_row(str(spec)) for spec in specs]),
+        train_dataset=Dataset.from_list([_row(str(spec), system) for spec in specs]),
         reward_funcs=[],  # the environments have a reward of their own
         environment_factory=browser_tools(clients, config, observation),
         peft_config=lora_config(profile, model.config.model_type) if lora else None,
@@ -113,12 +116,25 @@ def _tools_config(
     arguments.max_tool_calling_iterations = max(config.turns_of(task) for task in profile.tasks)
     limit = "max_tokens" if arguments.use_vllm else "max_new_tokens"
     arguments.generation_kwargs = {limit: CALL_LENGTH * config.max_tokens}
+    if not config.prompt.page:
+        # One call, written as an action, ends the episode. What the tool returns would make the
+        # answer longer than this, so TRL leaves it out and asks for no further answer; how much is
+        # generated is said above it.
+        arguments.generation_kwargs = {limit: config.max_tokens}
+        arguments.max_completion_length = 1
     return arguments
 
 
-def _row(spec: str) -> dict[str, Any]:
+def _how_played(profile: Profile, observation: str) -> RolloutConfig:
+    """How the episodes are played: as the tasks are, or by clicks on what is seen."""
+    if observation == "picture":
+        return seeing_config(profile.temperature)
+    return episode_config(profile)
+
+
+def _row(spec: str, system: str) -> dict[str, Any]:
     """A row of the dataset; TRL appends what the environment's reset returns to the prompt."""
-    prompt = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ""}]
+    prompt = [{"role": "system", "content": system}, {"role": "user", "content": ""}]
     return {"prompt": prompt, "spec": spec}
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from trl import GRPOTrainer
 from trl.chat_template_utils import parse_response
@@ -33,6 +34,8 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.learning.checkpoints import Memory, keep_memories, load_memories, saving
 from helpers.learning.out_of_memory import save_when_out_of_memory
 from helpers.learning.packing import ATTENTION_ONLY, packed_scores
+from helpers.policy.generators import TransformersGenerator
+from helpers.policy.pictures import FAMILIES, ReadsPictures
 from helpers.policy.vllm_engine import engine_settings, precision_settings
 from helpers.policy.vllm_worker import reload_weights
 
@@ -169,10 +172,11 @@ class BrowserGRPOTrainer(GRPOTrainer):
 
         The dapo loss divides by the tokens of the whole batch, which stay counted
         (``num_items_in_batch``). A KL term and an entropy bonus have a gradient in every row, and
-        pictures are not stored row by row.
+        not every policy's pictures are stored row by row.
         """
         only_the_policy_term = not self.beta and not self._entropy_bonus_enabled
-        return self.loss_type == "dapo" and only_the_policy_term and "pixel_values" not in inputs
+        row_by_row = "pixel_values" not in inputs or one_picture_a_row(inputs)
+        return self.loss_type == "dapo" and only_the_policy_term and row_by_row
 
     @override
     def _get_per_token_logps_and_entropies(
@@ -192,12 +196,15 @@ class BrowserGRPOTrainer(GRPOTrainer):
         the same prompt again: where the model allows it, what is shared is computed once.
         """
         family = self.accelerator.unwrap_model(model).config.model_type
-        text_only = all(value is None for value in images.values())
+        given = {name: value for name, value in images.items() if value is not None}
+        can_share = family in ATTENTION_ONLY and not given
+        if family in FAMILIES and set(given) == {"pixel_values", "num_images"}:
+            can_share = one_picture_a_row({"input_ids": input_ids, **given})
         aux_loss: torch.Tensor | None = None
         entropies: torch.Tensor | None
-        if self.share_prompts and family in ATTENTION_ONLY and text_only and not compute_aux_loss:
+        if self.share_prompts and can_share and not compute_aux_loss:
             logprobs, entropies = self._shared_prompt_logps(
-                model, input_ids, attention_mask, logits_to_keep
+                model, input_ids, attention_mask, logits_to_keep, given.get("pixel_values")
             )
             if not compute_entropy:
                 entropies = None
@@ -221,8 +228,13 @@ class BrowserGRPOTrainer(GRPOTrainer):
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         keep: int,
+        pixels: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """`packed_scores` with this trainer's temperature and precision."""
+        if pixels is not None:
+            with self.accelerator.autocast():
+                model = ReadsPictures(model, pixels)
+            input_ids = model.numbered(input_ids)
         return packed_scores(
             model, input_ids, attention_mask, keep, self.temperature, self.accelerator
         )
@@ -346,7 +358,11 @@ class ToolsGRPOTrainer(BrowserGRPOTrainer):
         Where the episode is over the answer is emptied, which ends TRL's loop for this rollout.
         """
         # Stage 3: Answer.
-        ids, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **named)
+        pixels = self._pictures_to_share(prompt_ids, *arguments)
+        if pixels is None:
+            ids, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **named)
+        else:
+            ids, logprobs = self._answer_pictures(prompt_ids, pixels)
         environments = self.answering
         if len(environments) != len(ids):
             # TRL has left out a rollout whose text grew too long, and does not say which: nothing
@@ -368,6 +384,36 @@ class ToolsGRPOTrainer(BrowserGRPOTrainer):
                 environment.session.start_call(function.get("name"), function.get("arguments"))
         return ids, logprobs
 
+    def _pictures_to_share(
+        self, prompt_ids: list[list[int]], images: Any, fields: dict[str, Any], *_: Any
+    ) -> torch.Tensor | None:
+        """The pictures (prompts, 3, height, width), where each prompt has one and prompts with
+        equal ones may be read once for all; None where TRL has to generate."""
+        family = self.accelerator.unwrap_model(self.model).config.model_type
+        if self.use_vllm or family not in FAMILIES or images is None:
+            return None
+        pictures = [len(of_prompt or ()) for of_prompt in images]
+        pixels = torch.as_tensor(np.asarray(fields["pixel_values"]))
+        batch = {"pixel_values": pixels, "input_ids": prompt_ids, "num_images": pictures}
+        return pixels if one_picture_a_row(batch) else None
+
+    def _answer_pictures(
+        self, prompt_ids: list[list[int]], pixels: torch.Tensor
+    ) -> tuple[list[list[int]], list[list[float]]]:
+        """One answer per prompt and the logprobs of its tokens. TRL 1.16 would read a group's page
+        once for each of its answers."""
+        model = self.accelerator.unwrap_model(self.model)
+        with torch.no_grad(), self.accelerator.autocast():
+            seeing = ReadsPictures(model, pixels.to(self.accelerator.device))
+            numbered = [
+                seeing.numbered(torch.tensor(ids), row).tolist()
+                for row, ids in enumerate(prompt_ids)
+            ]
+            limit = cast("int", self.generation_kwargs["max_new_tokens"])
+            generator = TransformersGenerator(cast(Any, seeing), self._tokenizer)
+            answers = generator.generate(numbered, limit, self.temperature, self.top_k)
+        return [answer.ids for answer in answers], [answer.logprobs for answer in answers]
+
     def _calls(self, ids: list[int], prompt_ids: list[int]) -> list[dict[str, Any]]:
         """The tool calls in an answer, as TRL will read them."""
         tools: list[Any] = list(self.tools)
@@ -388,7 +434,19 @@ def rows_with_advantage(inputs: Batch) -> Batch:
     for name, value in inputs.items():
         if torch.is_tensor(value) and value.shape[:1] == kept.shape:
             chosen[name] = value[kept]
+    if "num_images" in inputs:
+        chosen["num_images"] = [1] * int(kept.sum())
     return chosen
+
+
+def one_picture_a_row(inputs: Batch) -> bool:
+    """Whether the pictures of a batch, if it has some, are stored as its rows are: one for each.
+
+    Qwen3-VL and LFM2.5-VL store patches, of which a picture has many.
+    """
+    pixels, pictures = inputs["pixel_values"], inputs["num_images"]
+    rows = len(inputs["input_ids"] if "input_ids" in inputs else inputs["advantages"])
+    return pixels.dim() == 4 and len(pixels) == rows and set(pictures) == {1}
 
 
 @contextlib.contextmanager

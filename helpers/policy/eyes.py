@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from helpers.policy.loading import PolicyError, load_policy
 from helpers.settings.paths import RECORDINGS
@@ -39,16 +39,40 @@ _VISION = {
     "image_size": SIDE,
     "patch_size": PATCH,
 }
-# The template of SmolLM2, with a content that may be a list of blocks.
+# The template of SmolLM2, with a content that may be a list of blocks, and with tools: a call is
+# written as the action that it is, mouse_click(120, 150).
 _TEMPLATE = """\
 {%- for message in messages -%}
 <|im_start|>{{ message['role'] }}
 {% if message['content'] is string %}{{ message['content'] }}{% else %}\
-{% for block in message['content'] %}\
+{% for block in message['content'] or [] %}\
 {% if block['type'] == 'image' %}<image>{% else %}{{ block['text'] }}{% endif %}\
-{% endfor %}{% endif %}<|im_end|>
+{% endfor %}{% endif %}\
+{% for call in message['tool_calls'] or [] %}\
+{{ call['function']['name'] }}(\
+{% for key, value in call['function']['arguments'].items() %}\
+{% if key not in ('x', 'y') %}{{ key }}={% endif %}{{ value }}\
+{% if not loop.last %}, {% endif %}{% endfor %}){% endfor %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
+# How TRL finds the call in an answer.
+_RESPONSE = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|im_start|>assistant\n",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"(?P<name>mouse_\w+)\((?P<x>\d+), ?(?P<y>\d+)",
+            "close_pattern": r"\)\s*",
+            "repeats": True,
+            "content": "text",
+            "transform": {
+                "type": "function",
+                "function": {"name": "{name}", "arguments": {"x": "{x}", "y": "{y}"}},
+            },
+        },
+        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
+    },
+}
 
 
 def policy_with_new_eyes(
@@ -88,6 +112,7 @@ def _processor(tokenizer: PreTrainedTokenizerBase) -> LlavaProcessor:
     from transformers import LlavaProcessor
     from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
+    cast(Any, tokenizer).response_template = _RESPONSE
     return LlavaProcessor(
         SiglipImageProcessorPil(size={"height": SIDE, "width": SIDE}),
         tokenizer,

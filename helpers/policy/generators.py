@@ -89,7 +89,8 @@ class TransformersGenerator:
         self.pad = cast(int, tokenizer.pad_token_id)
         # Short convolutions (LFM2) keep a state that padding between two pieces of a prompt would
         # spoil.
-        kinds_of_layers = getattr(model.config, "layer_types", None) or []
+        config = model.config.get_text_config()
+        kinds_of_layers = getattr(config, "layer_types", None) or []
         self.shares_prefix = set(kinds_of_layers) <= {"full_attention"}
 
     def generate(

@@ -27,6 +27,7 @@ LORA_TARGETS: dict[str, tuple[str, ...]] = {
     "qwen2": _LLAMA,
     "qwen3": _LLAMA,
     "qwen3_vl": _LLAMA,
+    "llava": _LLAMA,
     "gemma3_text": _LLAMA,
     "lfm2": _LFM2,
     "lfm2_vl": _LFM2,

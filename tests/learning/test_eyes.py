@@ -14,11 +14,14 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play
 from helpers.episodes.running import RunningEpisode
 from helpers.episodes.seeing import SeeingPlayer, encode_pages, seeing_config
+from helpers.episodes.tasks import TEST_SEEDS
 from helpers.episodes.tools import picture
 from helpers.learning.eyes import answers, encoder
+from helpers.learning.eyes.gaze import HEADS, LAYER, Gaze
 from helpers.learning.eyes.learn import Course, Lesson, first_lesson, show_squares
 from helpers.learning.eyes.lessons import own_question, questions
 from helpers.learning.eyes.pages import kept_pages
+from helpers.learning.eyes.played import show_played
 from helpers.policy.eyes import (
     KEPT,
     TOKENS,
@@ -89,12 +92,81 @@ def test_what_is_taught_is_what_is_read_in_an_episode(env, drawn, seer):
     """Token by token."""
     _, processor = seer
     (question,) = questions(drawn["identify-shape"], 0, 1, random.Random(0))
-    ids, labels = answers.conversation(processor.tokenizer, [question])
+    asked, _ = answers.question_ids(processor.tokenizer, question)
     running = RunningEpisode.of(EpisodeSpec("identify-shape", SEEDS[0]), env, seeing_config())
     running.reset()
     read = encode_pages(processor, [running])["input_ids"][0].tolist()
-    taught = next(place for place, label in enumerate(labels) if label != answers.NOT_TAUGHT)
-    assert ids[:taught] == read
+    assert answers.page_ids(processor.tokenizer) + asked == read
+
+
+@pytest.fixture
+def asked(drawn, seer):
+    """Rows of two pages with two questions each, and these questions."""
+    pages = drawn["click-shape"]
+    both = [questions(pages, n, 2, random.Random(n)) for n in (0, 1)]
+    assert [len(each) for each in both] == [2, 2]
+    return answers.rows_of(seer[1].tokenizer, [pages.pixels[0], pages.pixels[1]], both), both
+
+
+def test_questions_about_a_page_are_read_as_if_each_stood_alone(drawn, seer, asked):
+    """The logits of their answers are those of a page with a single question."""
+    model, processor = seer
+    rows, both = asked
+    with torch.no_grad():
+        together = answers.answer(model, rows)
+        first = 0
+        for n, each in enumerate(both):
+            for question in each:
+                before, after = answers.question_ids(processor.tokenizer, question)
+                ids = answers.page_ids(processor.tokenizer) + before + after
+                pixels = rows.pixels[n : n + 1]
+                logits = model(input_ids=torch.tensor([ids]), pixel_values=pixels).logits[0]
+                here = slice(first, first + len(after))
+                assert together.tokens[here].tolist() == after
+                alone = logits[-len(after) - 1 : -1].log_softmax(-1)[range(len(after)), after]
+                mine = together.logits[here].log_softmax(-1)[range(len(after)), after]
+                assert mine.tolist() == pytest.approx(alone.tolist(), abs=0.3)  # one of them bf16
+                first += len(after)
+
+
+def test_the_gaze_is_the_models_own_attention(seer, asked):
+    model, _ = seer
+    rows, _ = asked
+    places = rows.looks.nonzero()
+    language = model.model.language_model
+    embedded = model.get_input_embeddings()(rows.ids)
+    squares = encoder.tokens_of(model, rows.pixels)
+    image = (rows.ids == model.config.image_token_id)[..., None]
+    kept = language.config._attn_implementation
+    language.set_attn_implementation("eager")  # the one that returns its weights
+    try:
+        with torch.no_grad(), Gaze(model) as gaze:
+            hidden = torch.zeros(rows.sees.shape).masked_fill(~rows.sees, -1e9)
+            weights = language(
+                inputs_embeds=embedded.masked_scatter(image, squares),
+                attention_mask=hidden[:, None],
+                position_ids=rows.positions,
+                output_attentions=True,
+            ).attentions[LAYER]
+            seen = gaze.at(rows.ids, *places.T, rows.sees)
+    finally:
+        language.set_attn_implementation(kept)
+    shares = weights[:, :HEADS].mean(1)[places[:, 0], places[:, 1]]
+    start = int((rows.ids[0] == model.config.image_token_id).nonzero()[0])
+    expected = shares[:, start : start + TOKENS]
+    assert seen.exp().numpy() == pytest.approx(expected.numpy(), abs=1e-4)
+
+
+def test_what_shall_be_looked_at_is_where_the_answer_is_clicked(drawn, asked):
+    """Or the figure that says which button it is."""
+    rows, both = asked
+    looking = rows.look_at.split(answers.LOOKING)
+    for squares, question in zip(looking, (q for each in both for q in each), strict=True):
+        assert (squares == squares[0]).all()
+        x, y = question.answers[0].middle
+        assert squares[0].view(8, 8)[int(y - 50) // 20, int(x) // 20]
+    (figure,) = questions(drawn["identify-shape"], 0, 1, random.Random(0))
+    assert figure.look_at != figure._replace(shown=None).look_at
 
 
 # ---- the lessons ----
@@ -133,7 +205,9 @@ def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer
     model, processor = policy_with_new_eyes()
     adapter, eyes = answers.prepare(model)
     draw = random.Random(0)
-    rows = answers.rows_of(processor.tokenizer, drawn["click-color"], [0, 1], 2, draw)
+    pages = drawn["click-color"]
+    asked = [questions(pages, n, 2, draw) for n in (0, 1)]
+    rows = answers.rows_of(processor.tokenizer, [pages.pixels[0], pages.pixels[1]], asked)
     answers.answer_loss(model, rows).backward()
     learning = {name for name, weight in model.named_parameters() if weight.grad is not None}
     assert all(weight.grad is not None for weight in adapter)
@@ -144,32 +218,30 @@ def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer
             weight.add_(0.01 * torch.randn_like(weight))
     keep_eyes(model, tmp_path, {})
     again, _ = policy_with_eyes(tmp_path)
-    before, tokens = answers.answer_logits(model, rows)
-    after, _ = answers.answer_logits(again, rows)
-    gap = before.log_softmax(-1) - after.log_softmax(-1)
-    assert gap.gather(1, tokens[:, None]).abs().mean() < 0.1
+    before, after = answers.answer(model, rows), answers.answer(again, rows)
+    gap = before.logits.log_softmax(-1) - after.logits.log_softmax(-1)
+    assert gap.gather(1, before.tokens[:, None]).abs().mean() < 0.1
 
 
-def test_the_recorded_eyes_tell_drawings_apart_that_they_have_not_seen(drawn):
-    """And white paper tells them nothing."""
-    model, processor = policy_with_eyes()
-    dictionary = encoder.Dictionary.of(model, processor.tokenizer)
-    pages = [(kept, n) for kept in drawn.values() for n in range(len(kept))]
-    labels = torch.from_numpy(np.stack([encoder.labels_of(kept, n) for kept, n in pages]))
-    pixels = encoder.pixel_values(np.stack([kept.pixels[n] for kept, n in pages]))
-    with torch.inference_mode():
-        seeing = encoder.accuracy(encoder.tokens_of(model, pixels), labels, dictionary)
-        paper = encoder.tokens_of(model, torch.ones_like(pixels))
-        blind = encoder.accuracy(paper, labels, dictionary)
-    for group in ("kind", "colour", "size"):
-        assert seeing[group][0] > 0.9 * seeing[group][1]
-        assert blind[group][0] < 0.5 * blind[group][1]
+@pytest.mark.parametrize("task", ["click-color", "identify-shape"])
+def test_the_recorded_eyes_solve_what_they_cannot_blind(browsers, seer, task):
+    specs = [EpisodeSpec(task, seed) for seed in TEST_SEEDS[:16]]
+    solved = {}
+    for blind in (False, True):
+        player = SeeingPlayer(*policy_with_eyes(), blind)
+        solved[blind] = sum(e.solved for e in play(specs, browsers, player, seeing_config()))
+    assert solved[False] >= 8
+    assert solved[False] > 1.5 * solved[True]
 
 
 @pytest.mark.parametrize("page", ["docs/training.md", "docs/zh/training.md"])
-def test_the_table_is_that_of_the_recording(page):
+def test_the_tables_are_those_of_the_recording(page):
     recorded = json.loads((KEPT / "result.json").read_text())
-    assert show_squares(recorded["squares"]) in (ROOT / page).read_text()
+    text = (ROOT / page).read_text()
+    assert show_squares(recorded["began_with"]["squares"]) in text
+    assert show_played(recorded["played"]) in text
+    minutes = (recorded["began_with"]["seconds"]["first"] + recorded["seconds"]["second"]) / 60
+    assert f"{minutes:.0f} " in text
 
 
 # ---- a policy with eyes plays ----

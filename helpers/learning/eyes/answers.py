@@ -1,8 +1,8 @@
 """The second lesson: questions about a page, answered with a click.
 
 Encoder, projector and an adapter in the language model learn together, by cross-entropy on the
-answers' tokens. A page is read once for all its questions, which stand in one conversation: its 64
-tokens are most of what a question costs.
+answers' tokens and of looking at the right squares. A page is read once for all its questions: its
+64 tokens are most of what a question costs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from helpers.episodes.seeing import SEEING_PROMPT
 from helpers.learning.eyes.encoder import pixel_values, tokens_of
+from helpers.learning.eyes.gaze import Gaze
 from helpers.learning.eyes.lessons import Question, questions
 from helpers.learning.eyes.pages import KeptPages
 from helpers.policy.eyes import ADAPTED, IMAGE_TOKEN, RANK, SCALING, TOKENS
@@ -27,66 +28,100 @@ from helpers.policy.prompts import system_prompt
 if TYPE_CHECKING:
     from transformers import LlavaForConditionalGeneration, PreTrainedTokenizerBase
 
+LOOKING = 10  # tokens before an answer: the last of the goal, and what begins the answer
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 
 
 class Rows(NamedTuple):
-    """Conversations about pages, padded on the right."""
+    """Pages with their questions, padded on the right."""
 
     ids: Tensor
     """(n, longest) token ids."""
     labels: Tensor
     """(n, longest): the answers' tokens, `NOT_TAUGHT` elsewhere."""
-    mask: Tensor
-    """(n, longest): 1 for a token, 0 for padding."""
+    positions: Tensor
+    """(n, longest): each question's begin where the page ends."""
+    sees: Tensor
+    """(n, longest, longest): whether a token attends to another. No question sees the others: of
+    four boxes whose places are asked for, the last would be known without a look."""
     pixels: Tensor
     """(n, 3, 160, 160)."""
+    looks: Tensor
+    """(n, longest): whether the token looks for something: what is asked for has been read."""
+    look_at: Tensor
+    """(looking tokens, 64), in their order: the squares that tell the answer."""
 
 
-def conversation(
-    tokenizer: PreTrainedTokenizerBase, asked: Sequence[Question]
+def page_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """What is read before any question: the system message, and the squares of a page."""
+    before = f"<|im_start|>system\n{system_prompt(SEEING_PROMPT)}<|im_end|>\n<|im_start|>user\n"
+    return _encode(tokenizer, before + IMAGE_TOKEN * TOKENS)
+
+
+def question_ids(
+    tokenizer: PreTrainedTokenizerBase, question: Question
 ) -> tuple[list[int], list[int]]:
-    """Token ids and labels of a page's questions and answers; the first question is, token by
-    token, what a policy reads in an episode."""
+    """A question behind a page, and its answer; together with the page this is, token by token,
+    what a policy reads in an episode and what it shall write."""
+    asked = f"Goal: {question.goal}<|im_end|>\n<|im_start|>assistant\n"
+    return _encode(tokenizer, asked), _encode(tokenizer, f"{question.action}<|im_end|>")
 
-    def encode(text: str) -> list[int]:
-        return cast("list[int]", tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    ids = encode(f"<|im_start|>system\n{system_prompt(SEEING_PROMPT)}<|im_end|>\n")
-    labels = [NOT_TAUGHT] * len(ids)
-    for number, question in enumerate(asked):
-        seen = "" if number else IMAGE_TOKEN * TOKENS
-        before = encode(
-            f"<|im_start|>user\n{seen}Goal: {question.goal}<|im_end|>\n<|im_start|>assistant\n"
-        )
-        answer = encode(f"{question.action}<|im_end|>")
-        after = encode("\n")
-        ids += before + answer + after
-        labels += [NOT_TAUGHT] * len(before) + answer + [NOT_TAUGHT] * len(after)
-    return ids, labels
+def _encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return cast("list[int]", tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def rows_of(
     tokenizer: PreTrainedTokenizerBase,
-    pages: KeptPages,
-    numbers: Sequence[int],
-    most: int,
-    draw: random.Random,
+    pixels: Sequence[np.ndarray],
+    asked: Sequence[Sequence[Question]],
 ) -> Rows:
-    """Conversations about these pages, with at most ``most`` questions each."""
-    spoken = [conversation(tokenizer, questions(pages, n, most, draw)) for n in numbers]
-    longest = max(len(ids) for ids, _ in spoken)
-    pad = cast(int, tokenizer.pad_token_id)
+    """Pages, 160 x 160 pixels each, and the questions of each of them."""
+    page = page_ids(tokenizer)
+    spoken = [[question_ids(tokenizer, question) for question in each] for each in asked]
+    lengths = [len(page) + sum(len(q) + len(a) for q, a in each) for each in spoken]
+    shape = len(spoken), max(lengths)
+    ids = torch.full(shape, cast(int, tokenizer.pad_token_id))
+    labels = torch.full(shape, NOT_TAUGHT)
+    looks = torch.zeros(shape, dtype=torch.bool)
+    positions = torch.zeros(shape, dtype=torch.long)
+    # Padding sees itself, because a softmax over nothing is no number.
+    sees = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
+    for row, each in enumerate(spoken):
+        _lay_out(page, each, ids[row], labels[row], looks[row], positions[row], sees[row])
+    look_at = torch.zeros(int(looks.sum()), TOKENS, dtype=torch.bool)
+    first = 0
+    for question in (question for each in asked for question in each):
+        look_at[first : first + LOOKING, question.look_at] = True
+        first += LOOKING
+    return Rows(ids, labels, positions, sees, pixel_values(np.stack(pixels)), looks, look_at)
 
-    def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-        return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows])
 
-    return Rows(
-        padded([ids for ids, _ in spoken], pad),
-        padded([labels for _, labels in spoken], NOT_TAUGHT),
-        padded([[1] * len(ids) for ids, _ in spoken], 0),
-        pixel_values(np.stack([pages.pixels[n] for n in numbers])),
-    )
+def _lay_out(
+    page: list[int],
+    spoken: Sequence[tuple[list[int], list[int]]],
+    ids: Tensor,
+    labels: Tensor,
+    looks: Tensor,
+    positions: Tensor,
+    sees: Tensor,
+) -> None:
+    """Write one page and its questions and answers into a row."""
+    width = len(page)
+    ids[:width] = torch.tensor(page)
+    positions[:width] = torch.arange(width)
+    sees[:width, :width] = torch.ones(width, width, dtype=torch.bool).tril()
+    start = width
+    for question, answer in spoken:
+        length = len(question) + len(answer)
+        here = slice(start, start + length)
+        ids[here] = torch.tensor(question + answer)
+        labels[start + len(question) : start + length] = torch.tensor(answer)
+        looks[start + len(question) - LOOKING : start + len(question)] = True
+        positions[here] = torch.arange(width, width + length)
+        sees[here, :width] = True
+        sees[here, here] = torch.ones(length, length, dtype=torch.bool).tril()
+        start += length
 
 
 def batches(
@@ -96,11 +131,13 @@ def batches(
     most: int,
     draw: random.Random,
 ) -> Iterator[Rows]:
-    """Batches without end, each of ``size`` pages of one task: the tasks take turns."""
+    """Batches without end, each of ``size`` pages of one task: the tasks take turns. Each page has
+    ``most`` questions at most."""
     while True:
         for pages in sets:
             numbers = [draw.randrange(len(pages)) for _ in range(size)]
-            yield rows_of(tokenizer, pages, numbers, most, draw)
+            asked = [questions(pages, n, most, draw) for n in numbers]
+            yield rows_of(tokenizer, [pages.pixels[n] for n in numbers], asked)
 
 
 def prepare(model: LlavaForConditionalGeneration) -> tuple[list[Parameter], list[Parameter]]:
@@ -126,23 +163,39 @@ def prepare(model: LlavaForConditionalGeneration) -> tuple[list[Parameter], list
     return adapter, eyes
 
 
-def answer_logits(model: LlavaForConditionalGeneration, rows: Rows) -> tuple[Tensor, Tensor]:
-    """Logits (tokens, vocabulary) in fp32 of the answers' tokens, and these tokens."""
+class Answered(NamedTuple):
+    """What a policy makes of the answers' tokens, given all before them."""
+
+    logits: Tensor
+    """(tokens, vocabulary), fp32."""
+    tokens: Tensor
+    """(tokens): the right ones."""
+    seen: Tensor
+    """(looking tokens, 64): log of the share of attention that goes to each square (`gaze`)."""
+
+
+def answer(model: LlavaForConditionalGeneration, rows: Rows) -> Answered:
+    """One pass over pages and questions."""
     inner: Any = model.model
     embedded = model.get_input_embeddings()(rows.ids).detach()
-    seen = tokens_of(model, rows.pixels)
+    squares = tokens_of(model, rows.pixels)
     where = (rows.ids == model.config.image_token_id)[..., None]
     taught = rows.labels[:, 1:] != NOT_TAUGHT
-    with torch.autocast(rows.ids.device.type, dtype=torch.bfloat16):
-        embedded = embedded.masked_scatter(where, seen.to(embedded.dtype))
+    with torch.autocast(rows.ids.device.type, dtype=torch.bfloat16), Gaze(model) as gaze:
+        embedded = embedded.masked_scatter(where, squares.to(embedded.dtype))
         hidden = inner.language_model(
-            inputs_embeds=embedded, attention_mask=rows.mask
+            inputs_embeds=embedded,
+            attention_mask=rows.sees[:, None],
+            position_ids=rows.positions,
         ).last_hidden_state
         logits = cast(Any, model.lm_head)(hidden[:, :-1][taught])
-    return logits.float(), rows.labels[:, 1:][taught]
+        row, place = rows.looks.nonzero().T
+        seen = gaze.at(rows.ids, row, place, rows.sees)
+    return Answered(logits.float(), rows.labels[:, 1:][taught], seen)
 
 
 def answer_loss(model: LlavaForConditionalGeneration, rows: Rows) -> Tensor:
-    """Cross-entropy of the answers' tokens."""
-    logits, tokens = answer_logits(model, rows)
-    return cross_entropy(logits, tokens)
+    """Cross-entropy of the answers' tokens, and of looking at the squares that tell them."""
+    answered = answer(model, rows)
+    at_them = answered.seen.masked_fill(~rows.look_at, -torch.inf).logsumexp(1)
+    return cross_entropy(answered.logits, answered.tokens) - at_them.mean()

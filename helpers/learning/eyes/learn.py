@@ -21,7 +21,7 @@ from helpers.evaluation.statistics import wilson_interval
 from helpers.learning.eyes import answers, encoder
 from helpers.learning.eyes.pages import KeptPages, kept_pages
 from helpers.output import Progress, table
-from helpers.policy.eyes import keep_eyes, policy_with_new_eyes
+from helpers.policy.eyes import keep_eyes, policy_with_eyes, policy_with_new_eyes
 from helpers.policy.loading import cache_dir
 
 if TYPE_CHECKING:
@@ -127,32 +127,42 @@ class Lesson:
         self.seconds = state["seconds"]
 
 
-def learn_to_see(folder: Path, course: Course = Course()) -> dict[str, Any]:
+def learn_to_see(
+    folder: Path, course: Course = Course(), begin: Path | None = None
+) -> dict[str, Any]:
     """Draw the pages, give both lessons, and write the eyes into ``folder``/eyes, after the first
     and after the second; returns what is to be said of them. The same call after an interruption
     goes on. Without steps the second lesson is left out: such eyes tell things apart, and the
-    language model has not learned to answer with what they tell."""
+    language model has not learned to answer with what they tell.
+
+    ``begin``: a folder of eyes that have had the first lesson.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    model, processor = policy_with_new_eyes(seed=course.seed)
     pages = {
         task: kept_pages(cache_dir() / "eyes", task, TRAIN_SEEDS[: course.pages])
         for task in dict.fromkeys(course.first + course.second)
     }
-    first = first_lesson(model, processor, [pages[task] for task in course.first], folder, course)
-    about: dict[str, Any] = {
-        "course": asdict(course),
-        "squares": tell_apart(model, processor, course),
-        "seconds": {"first": round(first.seconds)},
-        "losses": {"first": _thinned(first.losses)},
-    }
+    about: dict[str, Any] = {"course": asdict(course), "seconds": {}, "losses": {}}
+    if begin is None:
+        model, processor = policy_with_new_eyes(seed=course.seed)
+        sets = [pages[task] for task in course.first]
+        _note(about, "first", first_lesson(model, processor, sets, folder, course))
+    else:
+        model, processor = policy_with_eyes(begin)
+    about["squares"] = tell_apart(model, processor, course)
     keep_eyes(model, folder / "eyes", about)
     if course.second_steps:
         sets = [pages[task] for task in course.second]
-        second = second_lesson(model, processor, sets, folder, course)
-        about["seconds"]["second"] = round(second.seconds)
-        about["losses"]["second"] = _thinned(second.losses)
+        _note(about, "second", second_lesson(model, processor, sets, folder, course))
+        about["squares_after"] = tell_apart(model, processor, course)
         keep_eyes(model, folder / "eyes", about)
     return about
+
+
+def _note(about: dict[str, Any], name: str, lesson: Lesson) -> None:
+    """Write down how long a lesson took, and how it went."""
+    about["seconds"][name] = round(lesson.seconds)
+    about["losses"][name] = _thinned(lesson.losses)
 
 
 def _thinned(losses: Sequence[float], points: int = 50) -> list[float]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from helpers.browser.actions import format_action
 from helpers.browser.options import SCALE
 from helpers.browser.sheets import Drawn
-from helpers.learning.eyes.pages import KeptPages, kind_of, size_of
+from helpers.learning.eyes.pages import KeptPages, kind_of, size_of, squares_of
 
 # What identify-shape writes on its buttons.
 BUTTONS = {
@@ -29,12 +29,19 @@ class Question(NamedTuple):
 
     goal: str
     answers: list[Drawn]
+    shown: Drawn | None = None
+    """What has to be looked at, where that is not the first answer."""
 
     @property
     def action(self) -> str:
         """The click on the middle of the first answer."""
         x, y = self.answers[0].middle
         return format_action("mouse_click", round(x * SCALE), round(y * SCALE))
+
+    @property
+    def look_at(self) -> list[int]:
+        """The squares that tell the answer."""
+        return squares_of(self.shown or self.answers[0])
 
 
 def own_question(pages: KeptPages, n: int) -> Question | None:
@@ -73,7 +80,7 @@ def _goal_for(task: str, thing: Drawn, draw: random.Random) -> str:
 def _which_button(things: list[Drawn], goal: str) -> Question:
     """The button that names the figure of identify-shape, which is the first thing drawn."""
     label = BUTTONS[kind_of(things[0])]
-    return Question(goal, [thing for thing in things if thing.text == label])
+    return Question(goal, [thing for thing in things if thing.text == label], things[0])
 
 
 def answered(task: str, goal: str, things: list[Drawn]) -> Question | None:

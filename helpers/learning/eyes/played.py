@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from helpers.browser import start_browser_server
 from helpers.episodes.play import play
@@ -14,29 +11,37 @@ from helpers.episodes.seeing import SeeingPlayer, seeing_config
 from helpers.episodes.tasks import TEST_SEEDS, specs
 from helpers.evaluation.statistics import wilson_interval
 from helpers.output import Progress, table
-from helpers.policy.eyes import policy_with_eyes
 
 if TYPE_CHECKING:
+    from transformers import LlavaForConditionalGeneration, LlavaProcessor
+
     from helpers.browser.models import Client
     from helpers.episodes.config import EpisodeSpec
 
 SESSIONS = 8
 
 
-def play_tasks(eyes: Path, tasks: Sequence[str], n: int) -> dict[str, dict[str, Any]]:
-    """``n`` test pages of each task, seen and blind, greedily: the answers, how many were solved,
-    and the interval. What the infrastructure lost is counted in neither."""
-    model, processor = policy_with_eyes(eyes)
-    cast(Any, model).to(torch.bfloat16)
+def play_tasks(
+    model: LlavaForConditionalGeneration,
+    processor: LlavaProcessor,
+    tasks: Sequence[str],
+    n: int,
+    blind: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """``n`` test pages of each task, greedily: the answers, how many were solved, the interval.
+
+    The policy sees them; with ``blind`` it then plays them again with white paper in their place.
+    What the infrastructure lost is counted in neither.
+    """
     found: dict[str, dict[str, Any]] = {}
     with start_browser_server(workers=2, timeout=120) as server:
         clients = server.clients(SESSIONS)
         for task in tasks:
             pages = specs(task, TEST_SEEDS, n)
-            found[task] = {
-                "seeing": _outcome(pages, clients, SeeingPlayer(model, processor)),
-                "blind": _outcome(pages, clients, SeeingPlayer(model, processor, blind=True)),
-            }
+            found[task] = {"seeing": _outcome(pages, clients, SeeingPlayer(model, processor))}
+            if blind:
+                player = SeeingPlayer(model, processor, blind=True)
+                found[task]["blind"] = _outcome(pages, clients, player)
     return found
 
 
@@ -55,6 +60,8 @@ def _outcome(
         "n": len(paid),
         "solved": solved,
         "interval": wilson_interval(solved, len(paid)),
+        "pages": [episode.seed for episode in episodes],
+        "rewards": [episode.reward for episode in episodes],
         "answers": [episode.turns[0].answer for episode in episodes if episode.turns],
     }
 
