@@ -50,6 +50,12 @@ def seer():
 
 
 @pytest.fixture(scope="module")
+def recorded():
+    """The policy with the eyes that are recorded."""
+    return policy_with_eyes()
+
+
+@pytest.fixture(scope="module")
 def env(server):
     with server.client() as client:
         yield client
@@ -224,11 +230,11 @@ def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer
 
 
 @pytest.mark.parametrize("task", ["click-color", "identify-shape"])
-def test_the_recorded_eyes_solve_what_they_cannot_blind(browsers, seer, task):
+def test_the_recorded_eyes_solve_what_they_cannot_blind(browsers, recorded, task):
     specs = [EpisodeSpec(task, seed) for seed in TEST_SEEDS[:16]]
     solved = {}
     for blind in (False, True):
-        player = SeeingPlayer(*policy_with_eyes(), blind)
+        player = SeeingPlayer(*recorded, blind)
         solved[blind] = sum(e.solved for e in play(specs, browsers, player, seeing_config()))
     assert solved[False] >= 8
     assert solved[False] > 1.5 * solved[True]

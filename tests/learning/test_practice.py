@@ -119,7 +119,7 @@ def test_a_generator_that_shares_prompts_samples_from_what_is_seen(seer, asked):
 
 
 @pytest.fixture
-def trainer(seer, browsers, tmp_path):
+def trainer(browsers, tmp_path):
     """Of one update of two groups of two, on tasks that differ."""
     profile = practice_profile(
         get_profile(), groups=2, group_size=2, updates=1, clients=4, lora_rank=2
@@ -154,7 +154,7 @@ def test_an_update_reads_what_was_taught_and_learns_from_its_clicks(trainer, bro
     assert trainer.recorder.rows[0]["logprob_gap/max"] < 1e-3
 
 
-def test_the_loss_with_shared_pictures_is_trls_own(trainer, seer, asked):
+def test_the_loss_with_shared_pictures_is_trls_own(trainer, asked):
     """Padded rows, each with its picture, against the packed sequence."""
     ids, pixels = asked
     answers = torch.tensor([[30, 31, 32], [33, 34, 35], [30, 36, 37], [38, 39, 40]])
@@ -169,7 +169,7 @@ def test_the_loss_with_shared_pictures_is_trls_own(trainer, seer, asked):
     assert shared.numpy() == pytest.approx(padded.numpy(), abs=1e-3)
 
 
-def test_what_practice_adds_is_read_back(trainer, asked, tmp_path):
+def test_what_practice_adds_is_read_back(trainer, seer, asked, tmp_path):
     ids, pixels = asked
     with torch.no_grad():
         for name, weight in trainer.model.named_parameters():
@@ -180,7 +180,7 @@ def test_what_practice_adds_is_read_back(trainer, asked, tmp_path):
     with torch.no_grad():
         mine = trainer.model(input_ids=ids, pixel_values=pixels).logits[:, -1]
         read = again(input_ids=ids, pixel_values=pixels).logits[:, -1]
-        start = policy_with_eyes()[0](input_ids=ids, pixel_values=pixels).logits[:, -1]
+        start = seer[0](input_ids=ids, pixel_values=pixels).logits[:, -1]
     assert read.numpy() == pytest.approx(mine.numpy(), abs=1e-2)
     assert (read - start).abs().max() > 0.1
 

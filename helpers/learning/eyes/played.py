@@ -76,4 +76,4 @@ def show_played(found: dict[str, dict[str, Any]]) -> str:
             rate = result["solved"] / max(1, result["n"])
             cells.append(f"{100 * rate:.0f} [{100 * low:.0f}, {100 * high:.0f}]")
         rows.append([task, max(result["n"] for result in results.values()), *cells])
-    return table(["solved, %", "pages", "seeing", "blind"], rows)
+    return table(["solved, %", "pages", *next(iter(found.values()))], rows)
