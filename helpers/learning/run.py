@@ -45,9 +45,16 @@ from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_preci
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
 from helpers.policy.lora import is_adapted, name_base
+from helpers.policy.pictures import FAMILIES
 from helpers.policy.vllm_engine import own_rendezvous, prepare_vllm
+from helpers.policy.vllm_pictures import (
+    SETTINGS,
+    hand_over_language_model,
+    language_model_alone,
+)
 from helpers.policy.vllm_server import weights_to_server
 from helpers.policy.vllm_weights import hand_over_in
+from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder, write_whole
 from helpers.settings.machine import peak_memory_gb, run_facts
 from helpers.settings.predictions import check_fits
@@ -170,19 +177,44 @@ def start_trainer(
     hold_folder(recorder.folder)
     quiet_transformers()
     prepare_vllm()
-    prepare_weights(arguments["model"], profile.dtype)
-    precision = contextlib.nullcontext()
-    if profile.generator == "vllm":
-        precision = vllm_in_precision(profile.vllm_dtype)
-    if profile.generator == "vllm" and profile.vllm_server:
-        precision = weights_to_server(profile)
-    with say_when_vllm_has_no_room(profile), precision, own_rendezvous():
+    model = arguments["model"]
+    prepare_weights(model, profile.dtype)
+    engine = _engine(profile, model, arguments["processing_class"])
+    with say_when_vllm_has_no_room(profile), engine, own_rendezvous():
         trainer = kind(callbacks=[recorder], **arguments)
     if trainer.use_vllm:
+        if model.config.model_type in FAMILIES:
+            hand_over_language_model(trainer.vllm_generation)
         hand_over_in(profile.vllm_dtype, trainer.vllm_generation)
     trainer.remove_callback(PrinterCallback)
     trainer.recorder = recorder
     return trainer
+
+
+@contextlib.contextmanager
+def _engine(profile: Profile, model: Any, processing_class: Any) -> Iterator[None]:
+    """Let a trainer that is made in this block start, or reach, the profile's vLLM engine, if any.
+
+    Raises `ProfileError` where a server would have to read pictures.
+    """
+    seeing = model.config.model_type in FAMILIES
+    if profile.generator != "vllm":
+        yield
+    elif profile.vllm_server and seeing:
+        raise ProfileError(
+            "A policy with eyes cannot be trained with COURSE_VLLM_SERVER: unset it, and vLLM runs "
+            "beside the trainer."
+        )
+    elif profile.vllm_server:
+        with weights_to_server(profile):
+            yield
+    elif seeing:
+        alone = language_model_alone(model, processing_class.tokenizer)
+        with alone, vllm_in_precision(profile.vllm_dtype, **SETTINGS):
+            yield
+    else:
+        with vllm_in_precision(profile.vllm_dtype):
+            yield
 
 
 def sync_policy(trainer: BrowserGRPOTrainer) -> None:

@@ -34,9 +34,10 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.learning.checkpoints import Memory, keep_memories, load_memories, saving
 from helpers.learning.out_of_memory import save_when_out_of_memory
 from helpers.learning.packing import ATTENTION_ONLY, packed_scores
-from helpers.policy.generators import TransformersGenerator
+from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.pictures import FAMILIES, ReadsPictures
 from helpers.policy.vllm_engine import engine_settings, precision_settings
+from helpers.policy.vllm_pictures import VLLMSeeingGenerator
 from helpers.policy.vllm_worker import reload_weights
 
 if TYPE_CHECKING:
@@ -390,7 +391,7 @@ class ToolsGRPOTrainer(BrowserGRPOTrainer):
         """The pictures (prompts, 3, height, width), where each prompt has one and prompts with
         equal ones may be read once for all; None where TRL has to generate."""
         family = self.accelerator.unwrap_model(self.model).config.model_type
-        if self.use_vllm or family not in FAMILIES or images is None:
+        if family not in FAMILIES or images is None:
             return None
         pictures = [len(of_prompt or ()) for of_prompt in images]
         pixels = torch.as_tensor(np.asarray(fields["pixel_values"]))
@@ -409,10 +410,20 @@ class ToolsGRPOTrainer(BrowserGRPOTrainer):
                 seeing.numbered(torch.tensor(ids), row).tolist()
                 for row, ids in enumerate(prompt_ids)
             ]
-            limit = cast("int", self.generation_kwargs["max_new_tokens"])
-            generator = TransformersGenerator(cast(Any, seeing), self._tokenizer)
+            limits: dict[str, int] = self.args.generation_kwargs or {}
+            limit = limits["max_tokens" if self.use_vllm else "max_new_tokens"]
+            generator = self._generator(seeing)
             answers = generator.generate(numbered, limit, self.temperature, self.top_k)
         return [answer.ids for answer in answers], [answer.logprobs for answer in answers]
+
+    def _generator(self, seeing: ReadsPictures) -> Generator:
+        """What answers prompts with pictures; vLLM gets the weights of the last update first."""
+        if not self.use_vllm:
+            return TransformersGenerator(cast(Any, seeing), self._tokenizer)
+        if self.state.global_step != self._last_loaded_step:
+            self.vllm_generation.sync_weights()
+            self._last_loaded_step = self.state.global_step
+        return VLLMSeeingGenerator(self.vllm_generation.llm, seeing)
 
     def _calls(self, ids: list[int], prompt_ids: list[int]) -> list[dict[str, Any]]:
         """The tool calls in an answer, as TRL will read them."""
@@ -450,8 +461,8 @@ def one_picture_a_row(inputs: Batch) -> bool:
 
 
 @contextlib.contextmanager
-def vllm_in_precision(dtype: str) -> Iterator[None]:
-    """Start the trainer's engine in a precision of our choice, and with the course's settings.
+def vllm_in_precision(dtype: str, **settings: Any) -> Iterator[None]:
+    """Start the trainer's engine in a precision of our choice, with the course's ``settings``.
 
     TRL 1.16 passes no precision on, and vLLM's "auto" makes bf16 of fp32, which would move the
     sampled logprobs by 0.1 and more.
@@ -460,7 +471,7 @@ def vllm_in_precision(dtype: str) -> Iterator[None]:
 
     original = vllm_generation.LLM
     vllm_generation.LLM = functools.partial(
-        original, **precision_settings(dtype), **engine_settings()
+        original, **precision_settings(dtype), **engine_settings(), **settings
     )
     try:
         yield

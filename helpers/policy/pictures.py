@@ -61,8 +61,12 @@ class ReadsPictures(nn.Module):
     @override
     def forward(self, input_ids: Tensor, **others: Any) -> Any:
         """As the model's own, with ids of `numbered`."""
+        return self.model(inputs_embeds=self.embedded(input_ids), **others)
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        """What the language model reads in the place of ids of `numbered`: as many vectors."""
         table = cast(Any, self.model).get_input_embeddings()
-        square = input_ids >= self.first
-        words = table(input_ids.masked_fill(square, 0))
-        seen = self.squares[(input_ids - self.first).clamp(min=0)].to(words.dtype)
-        return self.model(inputs_embeds=torch.where(square[..., None], seen, words), **others)
+        square = ids >= self.first
+        words = table(ids.masked_fill(square, 0))
+        seen = self.squares[(ids - self.first).clamp(min=0)].to(words.dtype)
+        return torch.where(square[..., None], seen, words)

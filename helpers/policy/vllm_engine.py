@@ -67,8 +67,11 @@ class VLLMGenerator:
             self._run(unique, one_token)
 
     def _run(self, prompts: list[Prompt], sampling: SamplingParams) -> list[RequestOutput]:
-        inputs: list[Any] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        return self.llm.generate(inputs, sampling, use_tqdm=False)
+        return self.llm.generate(self._inputs(prompts), sampling, use_tqdm=False)
+
+    def _inputs(self, prompts: list[Prompt]) -> list[Any]:
+        """The prompts as the engine takes them."""
+        return [{"prompt_token_ids": list(prompt)} for prompt in prompts]
 
 
 class _StdoutWithFileno:

@@ -85,13 +85,16 @@ def test_an_engine_in_fp32_gets_the_weights_as_they_are():
 
 def test_a_trainer_is_started_so_that_it_hands_its_weights_over_in_vllms_precision(tmp_path):
     profile = replace(PROFILES["h100"], device="cpu", generator="transformers")
+    model = torch.nn.Linear(1, 1)
+    model.config = SimpleNamespace(model_type="llama")
     trainer = start_trainer(
         lambda **_: SimpleNamespace(
             use_vllm=True, vllm_generation=Handing(), remove_callback=lambda _: None
         ),
         profile,
         Recorder(tmp_path, profile, progress=False),
-        model=torch.nn.Linear(1, 1),
+        model=model,
+        processing_class=None,
     )
     [(_, weights)] = trainer.vllm_generation._iter_named_params()
     assert profile.vllm_dtype == "bfloat16"
