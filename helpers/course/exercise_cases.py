@@ -581,3 +581,13 @@ CHECKS: dict[str, Check] = {
     "6.2": lora_layer,
     "6.4": report_of_a_result,
 }
+# The exercise of the notebook on eyes.
+SQUARES = compare(
+    case("mouse_click(0, 75)", answer=0),
+    case("mouse_click(239, 314)", answer=63),
+    case("mouse_click(120, 150)", answer=20),
+    case("mouse_click(29,105)", answer=8),
+    case("mouse_click(120, 60)", answer=None),
+    case("mouse_click(240, 150)", answer=None),
+    case("I see nothing.", answer=None),
+)

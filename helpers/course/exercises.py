@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from helpers.browser.orders import Order, order_in, with_order
-from helpers.course.exercise_cases import CHECKS, NOT_WRITTEN, Call
+from helpers.course.by_hand_eyes import square_of
+from helpers.course.exercise_cases import CHECKS, NOT_WRITTEN, SQUARES, Call
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode
 from helpers.episodes.filtering import FilteringClient, Keep
@@ -25,10 +26,19 @@ if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
+Square = Callable[[str], int | None]
 
 LONGEST = 120  # characters of an argument that a verdict shows
 
-__all__ = ["CHECKS", "check", "check_agent", "check_attack", "check_defence", "checked"]
+__all__ = [
+    "CHECKS",
+    "check",
+    "check_agent",
+    "check_attack",
+    "check_defence",
+    "check_square",
+    "checked",
+]
 
 
 def check(number: str, answer: Callable[..., Any] | None) -> None:
@@ -194,6 +204,21 @@ def check_attack(
         return "", say(". It is on {n} of {n} held-out pages", n=len(pages))
 
     _judge(number, attack, find_problem)
+
+
+def check_square(number: str, answer: Square) -> Square:
+    """Judge a learner's function that returns the square an answer clicks in.
+
+    Returns it where it is ok, else ours, with which the notebook goes on.
+    """
+
+    def find_problem(call: Call) -> tuple[str, str]:
+        return SQUARES(call), say(", and the notebook goes on with yours")
+
+    if _judge(number, answer, find_problem):
+        return answer
+    print(say("The notebook goes on with the printed solution."))
+    return square_of
 
 
 def check_defence(number: str, keep: Keep, clients: Sequence[Client]) -> None:

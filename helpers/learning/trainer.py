@@ -410,7 +410,7 @@ class ToolsGRPOTrainer(BrowserGRPOTrainer):
                 seeing.numbered(torch.tensor(ids), row).tolist()
                 for row, ids in enumerate(prompt_ids)
             ]
-            limits: dict[str, int] = self.args.generation_kwargs or {}
+            limits: dict[str, int] = cast(Any, self.args).generation_kwargs
             limit = limits["max_tokens" if self.use_vllm else "max_new_tokens"]
             generator = self._generator(seeing)
             answers = generator.generate(numbered, limit, self.temperature, self.top_k)

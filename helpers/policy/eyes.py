@@ -161,23 +161,30 @@ def keep_eyes(model: LlavaForConditionalGeneration, folder: Path, about: dict[st
     (folder / "eyes.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def policy_with_eyes(
-    folder: Path | str = KEPT, name: str = "smollm2-135m"
-) -> tuple[LlavaForConditionalGeneration, LlavaProcessor]:
-    """The policy ``name`` with the eyes that `keep_eyes` wrote, in fp32, its adapter merged.
-
-    Raises `PolicyError` where they are missing, damaged, or another policy's.
-    """
+def kept_eyes(folder: Path | str) -> dict[str, Tensor]:
+    """The `new_weights` that `keep_eyes` wrote; `PolicyError` where they are missing or damaged."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = Path(folder) / WEIGHTS
     try:
-        kept = load_file(path)
+        return load_file(Path(folder) / WEIGHTS)
     except (OSError, SafetensorError) as error:
         raise PolicyError(
             f"There are no eyes in {folder}: make them with python -m scripts.learn_to_see."
         ) from error
+
+
+def policy_with_eyes(
+    folder: Path | str = KEPT, name: str = "smollm2-135m", adapted: bool = True
+) -> tuple[LlavaForConditionalGeneration, LlavaProcessor]:
+    """The policy ``name`` with the eyes that `keep_eyes` wrote, in fp32, its adapter merged.
+
+    ``adapted``: with the adapter; without it the eyes alone are its. Raises `PolicyError` where
+    they are missing, damaged, or another policy's.
+    """
+    kept = kept_eyes(folder)
+    if not adapted:
+        kept = {key: tensor for key, tensor in kept.items() if "lora_" not in key}
     model, processor = policy_with_new_eyes(name)
     own = model.state_dict()
     try:

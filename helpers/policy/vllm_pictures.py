@@ -10,7 +10,7 @@ knows vectors that are alike, so a page is read once for its group.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,7 +81,7 @@ def hand_over_language_model(generation: VLLMGeneration) -> None:
     """Let a trainer give vLLM the weights of its language model, and those alone."""
     every = generation._iter_named_params
 
-    def language_model() -> Iterator[tuple[str, Tensor]]:
+    def language_model() -> Generator[tuple[str, Tensor], None, None]:
         for name, weights in every():
             if name.startswith(_LANGUAGE_MODEL):
                 yield f"model.{name.removeprefix(_LANGUAGE_MODEL)}", weights

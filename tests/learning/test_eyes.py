@@ -3,6 +3,7 @@ were stopped, and what a policy with eyes writes depends on what it sees."""
 
 import json
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from helpers.policy.eyes import (
     KEPT,
     TOKENS,
     keep_eyes,
+    kept_eyes,
     looked_at,
     policy_with_eyes,
     policy_with_new_eyes,
@@ -223,10 +225,14 @@ def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer
         for weight in adapter:
             weight.add_(0.01 * torch.randn_like(weight))
     keep_eyes(model, tmp_path, {})
-    again, _ = policy_with_eyes(tmp_path)
-    before, after = answers.answer(model, rows), answers.answer(again, rows)
-    gap = before.logits.log_softmax(-1) - after.logits.log_softmax(-1)
-    assert gap.gather(1, before.tokens[:, None]).abs().mean() < 0.1
+    merged, _ = policy_with_eyes(tmp_path)
+    going_on, _ = policy_with_eyes(tmp_path, adapted=False)
+    answers.prepare(going_on, kept_eyes(tmp_path))
+    before = answers.answer(model, rows).logits.log_softmax(-1)
+    for again in merged, going_on:
+        after = answers.answer(again, rows)
+        gap = before - after.logits.log_softmax(-1)
+        assert gap.gather(1, after.tokens[:, None]).abs().mean() < 0.1
 
 
 @pytest.mark.parametrize("task", ["click-color", "identify-shape"])
@@ -248,6 +254,22 @@ def test_the_tables_are_those_of_the_recording(page):
     assert show_played(recorded["played"]) in text
     minutes = (recorded["began_with"]["seconds"]["first"] + recorded["seconds"]["second"]) / 60
     assert f"{minutes:.0f} " in text
+
+
+def test_each_wrong_click_on_a_box_is_in_the_right_row(tmp_path):
+    """As docs/training.md says of the recording; y comes second in an action."""
+    played = json.loads((KEPT / "result.json").read_text())["played"]["click-color"]["seeing"]
+    pages = kept_pages(tmp_path, "click-color", played["pages"])
+    places = re.compile(r"mouse_click\((\d+), (\d+)\)")
+    wrong = 0
+    for n, (answer, reward) in enumerate(zip(played["answers"], played["rewards"], strict=True)):
+        (x, y), (right_x, right_y) = (
+            places.fullmatch(action).groups() for action in (answer, own_question(pages, n).action)
+        )
+        assert y == right_y
+        assert (x == right_x) == (reward == 1)
+        wrong += reward != 1
+    assert wrong == played["n"] - played["solved"]
 
 
 # ---- a policy with eyes plays ----

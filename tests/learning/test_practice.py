@@ -118,15 +118,16 @@ def test_a_generator_that_shares_prompts_samples_from_what_is_seen(seer, asked):
 # ---- an update ----
 
 
-@pytest.fixture
-def trainer(browsers, tmp_path):
+@pytest.fixture(scope="module")
+def trainer(browsers, tmp_path_factory):
     """Of one update of two groups of two, on tasks that differ."""
     profile = practice_profile(
         get_profile(), groups=2, group_size=2, updates=1, clients=4, lora_rank=2
     )
     model, processor = policy_with_eyes()
+    folder = tmp_path_factory.mktemp("practice")
     return build_tools_trainer(
-        profile, model, processor, browsers, tmp_path, "picture", lora=True, progress=False
+        profile, model, processor, browsers, folder, "picture", lora=True, progress=False
     )
 
 

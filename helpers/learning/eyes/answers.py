@@ -8,7 +8,7 @@ answers' tokens and of looking at the right squares. A page is read once for all
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -26,7 +26,12 @@ from helpers.policy.eyes import ADAPTED, IMAGE_TOKEN, RANK, SCALING, TOKENS
 from helpers.policy.prompts import system_prompt
 
 if TYPE_CHECKING:
-    from transformers import LlavaForConditionalGeneration, PreTrainedTokenizerBase
+    from PIL.Image import Image
+    from transformers import (
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        PreTrainedTokenizerBase,
+    )
 
 LOOKING = 10  # tokens before an answer: the last of the goal, and what begins the answer
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
@@ -63,8 +68,12 @@ def question_ids(
 ) -> tuple[list[int], list[int]]:
     """A question behind a page, and its answer; together with the page this is, token by token,
     what a policy reads in an episode and what it shall write."""
-    asked = f"Goal: {question.goal}<|im_end|>\n<|im_start|>assistant\n"
-    return _encode(tokenizer, asked), _encode(tokenizer, f"{question.action}<|im_end|>")
+    return goal_ids(tokenizer, question.goal), _encode(tokenizer, f"{question.action}<|im_end|>")
+
+
+def goal_ids(tokenizer: PreTrainedTokenizerBase, goal: str) -> list[int]:
+    """A goal behind a page, and what begins the answer."""
+    return _encode(tokenizer, f"Goal: {goal}<|im_end|>\n<|im_start|>assistant\n")
 
 
 def _encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
@@ -140,9 +149,14 @@ def batches(
             yield rows_of(tokenizer, [pages.pixels[n] for n in numbers], asked)
 
 
-def prepare(model: LlavaForConditionalGeneration) -> tuple[list[Parameter], list[Parameter]]:
+def prepare(
+    model: LlavaForConditionalGeneration, kept: Mapping[str, Tensor] | None = None
+) -> tuple[list[Parameter], list[Parameter]]:
     """Make the language model ready: its weights in bf16, which stay as they are, and an adapter in
-    fp32. Returns the weights of the adapter, and those of encoder and projector."""
+    fp32. Returns the weights of the adapter, and those of encoder and projector.
+
+    ``kept``: the weights of an adapter to go on with, by their names; a new one without them.
+    """
     from peft import LoraConfig, inject_adapter_in_model
 
     model.requires_grad_(False)
@@ -151,9 +165,10 @@ def prepare(model: LlavaForConditionalGeneration) -> tuple[list[Parameter], list
     cast(Any, model.lm_head).to(torch.bfloat16)
     lora = LoraConfig(r=RANK, lora_alpha=int(RANK * SCALING), target_modules=list(ADAPTED))
     inject_adapter_in_model(lora, inner.language_model)
-    adapter = [weight for name, weight in model.named_parameters() if "lora_" in name]
-    for weight in adapter:
-        weight.data = weight.data.float()
+    named = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
+    adapter = list(named.values())
+    for name, weight in named.items():
+        weight.data = (kept[name] if kept else weight.data).float()
     eyes: list[Parameter] = [
         *inner.vision_tower.parameters(),
         *inner.multi_modal_projector.parameters(),
@@ -199,3 +214,19 @@ def answer_loss(model: LlavaForConditionalGeneration, rows: Rows) -> Tensor:
     answered = answer(model, rows)
     at_them = answered.seen.masked_fill(~rows.look_at, -torch.inf).logsumexp(1)
     return cross_entropy(answered.logits, answered.tokens) - at_them.mean()
+
+
+def looked_at_for(
+    model: LlavaForConditionalGeneration, processor: LlavaProcessor, page: Image, goal: str
+) -> list[float]:
+    """Where the policy looks on a page (160 x 160 pixels) for a goal, just before it answers: the
+    share of attention of each of the 64 squares, in the heads that were taught to look."""
+    ids = torch.tensor([page_ids(processor.tokenizer) + goal_ids(processor.tokenizer, goal)])
+    pixels = pixel_values(np.array(page)[None])
+    length = ids.shape[1]
+    places = torch.arange(length - LOOKING, length)
+    sees = torch.ones(1, length, length, dtype=torch.bool).tril()
+    with torch.inference_mode(), Gaze(model) as gaze:
+        model(input_ids=ids, pixel_values=pixels)
+        seen = gaze.at(ids, torch.zeros_like(places), places, sees)
+    return seen.exp().mean(0).tolist()

@@ -21,7 +21,12 @@ from helpers.learning.eyes.pages import GRID, KeptPages, kind_of, size_of, squar
 from helpers.policy.eyes import TOKENS
 
 if TYPE_CHECKING:
-    from transformers import LlavaForConditionalGeneration, PreTrainedTokenizerBase
+    from PIL.Image import Image
+    from transformers import (
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        PreTrainedTokenizerBase,
+    )
 
 NOTHING = "nothing"
 COLOURS = (
@@ -163,3 +168,23 @@ def accuracy(tokens: Tensor, labels: Tensor, dictionary: Dictionary) -> dict[str
         counted = (labels[full, column] > 0) if name in GROUPS else torch.ones_like(right)
         counts[name] = (int((right & counted).sum()), int(counted.sum()))
     return counts
+
+
+def named(
+    model: LlavaForConditionalGeneration, processor: LlavaProcessor, page: Image
+) -> list[str]:
+    """What each of the 64 squares of a page (160 x 160 pixels) says, in the words that it lies
+    nearest to, such as "large red circle"; empty where it says that there is nothing."""
+    dictionary = Dictionary.of(model, processor.tokenizer)
+    with torch.inference_mode():
+        squares = tokens_of(model, pixel_values(np.array(page)[None]))[0]
+        nearest = [logits.argmax(-1).tolist() for logits in choices(squares, dictionary)]
+    words: dict[str, list[str]] = {
+        group: ["" if n == 0 else GROUPS[group][n] for n in numbers]
+        for group, numbers in zip(GROUPS, nearest, strict=False)
+    }
+    said = zip(words["size"], words["colour"], words["kind"], words["text"], strict=True)
+    return [
+        " ".join(word for word in each if word) if words["kind"][square] else ""
+        for square, each in enumerate(said)
+    ]

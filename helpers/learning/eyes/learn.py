@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from helpers.evaluation.statistics import wilson_interval
 from helpers.learning.eyes import answers, encoder
 from helpers.learning.eyes.pages import KeptPages, kept_pages
 from helpers.output import Progress, table
-from helpers.policy.eyes import keep_eyes, policy_with_eyes, policy_with_new_eyes
+from helpers.policy.eyes import keep_eyes, kept_eyes, policy_with_eyes, policy_with_new_eyes
 from helpers.policy.loading import cache_dir
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ def learn_to_see(
     goes on. Without steps the second lesson is left out: such eyes tell things apart, and the
     language model has not learned to answer with what they tell.
 
-    ``begin``: a folder of eyes that have had the first lesson.
+    ``begin``: a folder of eyes that have had the first lesson, and maybe a part of the second: then
+    it goes on with their adapter.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = {
@@ -143,17 +144,19 @@ def learn_to_see(
         for task in dict.fromkeys(course.first + course.second)
     }
     about: dict[str, Any] = {"course": asdict(course), "seconds": {}, "losses": {}}
+    kept: dict[str, Tensor] = {}
     if begin is None:
         model, processor = policy_with_new_eyes(seed=course.seed)
         sets = [pages[task] for task in course.first]
         _note(about, "first", first_lesson(model, processor, sets, folder, course))
     else:
-        model, processor = policy_with_eyes(begin)
+        model, processor = policy_with_eyes(begin, adapted=False)
+        kept = {name: weight for name, weight in kept_eyes(begin).items() if "lora_" in name}
     about["squares"] = tell_apart(model, processor, course)
     keep_eyes(model, folder / "eyes", about)
     if course.second_steps:
         sets = [pages[task] for task in course.second]
-        _note(about, "second", second_lesson(model, processor, sets, folder, course))
+        _note(about, "second", second_lesson(model, processor, sets, folder, course, kept))
         about["squares_after"] = tell_apart(model, processor, course)
         keep_eyes(model, folder / "eyes", about)
     return about
@@ -204,10 +207,11 @@ def second_lesson(
     sets: Sequence[KeptPages],
     folder: Path,
     course: Course,
+    kept: Mapping[str, Tensor] | None = None,
 ) -> Lesson:
     """Where to click (`helpers.learning.eyes.answers`). What has eyes already learns more
-    slowly."""
-    adapter, eyes = answers.prepare(model)
+    slowly. ``kept``: an adapter to go on with."""
+    adapter, eyes = answers.prepare(model, kept)
     groups = [
         {"params": adapter, "lr": course.learning_rate},
         {"params": eyes, "lr": course.learning_rate / 5},

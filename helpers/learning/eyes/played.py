@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from helpers.browser.models import Client
     from helpers.episodes.config import EpisodeSpec
 
-SESSIONS = 8
+SESSIONS = 25  # pages that are answered in one call
 
 
 def play_tasks(

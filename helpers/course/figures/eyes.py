@@ -1,0 +1,107 @@
+"""Figures of a policy with eyes: what its squares say, where it looks, and where it clicks."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from helpers.course.figures.pages import PAGE, draw_page
+from helpers.course.figures.style import GREEN, VERMILLION, new_figure, new_panels
+
+LEFT, TOP, RIGHT, _ = PAGE  # what is looked at, in pixels of the screenshot
+GRID = 8  # squares in a row, and in a column
+SIDE = (RIGHT - LEFT) / GRID  # of a square
+
+
+class Click(NamedTuple):
+    """Where a policy clicked, in pixels of the screenshot, and whether the page paid for it."""
+
+    x: float
+    y: float
+    paid: bool
+
+
+def named_squares(screenshot: bytes, words: Sequence[str], title: str) -> Figure:
+    """A page, and beside it what its 64 squares say; an empty string is an empty square."""
+    figure, (page, said) = new_figure(7.2, 3.8, 1, 2)
+    draw_page(page, screenshot, {})
+    draw_page(said, screenshot, {})
+    for axes in (page, said):
+        _draw_grid(axes)
+    for square, text in enumerate(words):
+        x, y = _corner(square)
+        said.add_patch(Rectangle((x, y), SIDE, SIDE, facecolor="white", alpha=0.85))
+        middle = x + SIDE / 2, y + SIDE / 2
+        said.text(*middle, text.replace(" ", "\n"), ha="center", va="center", fontsize=5.5)
+    figure.suptitle(title)
+    return figure
+
+
+def gaze_maps(panels: Sequence[tuple[bytes, str, Sequence[float]]], title: str) -> Figure:
+    """Pages side by side, each with a goal and the share of attention of each of its 64 squares.
+
+    A square that gets none is covered, one that gets all is as it is on the page.
+    """
+    figure, every = new_panels(1.9 * len(panels), 2.5, 1, len(panels))
+    for axes, (screenshot, goal, shares) in zip(every, panels, strict=True):
+        draw_page(axes, screenshot, {})
+        highest = max(shares)
+        for square, share in enumerate(shares):
+            cover = 0.9 * (1 - share / highest)
+            place = _corner(square)
+            axes.add_patch(Rectangle(place, SIDE, SIDE, facecolor="white", alpha=cover))
+        axes.set_title(textwrap.fill(goal, 24), fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def clicked_pages(
+    panels: Sequence[tuple[bytes, str, Sequence[Click]]], columns: int, title: str
+) -> Figure:
+    """Pages with a dot for each click: green and round where the page paid, else a red cross."""
+    rows = math.ceil(len(panels) / columns)
+    figure, every = new_panels(1.9 * columns, 2.3 * rows + 0.2, rows, columns)
+    for axes in every[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (screenshot, goal, clicks) in zip(every, panels, strict=False):
+        draw_page(axes, screenshot, {})
+        for click in clicks:
+            _draw_click(axes, click)
+        axes.set_title(textwrap.fill(goal, 24), fontsize=8)
+    figure.suptitle(title)
+    return figure
+
+
+def _draw_click(axes: Axes, click: Click) -> None:
+    """A dot with a white edge, so that it is seen on any colour."""
+    colour, marker = (GREEN, "o") if click.paid else (VERMILLION, "X")
+    axes.scatter(
+        click.x,
+        click.y,
+        s=60,
+        color=colour,
+        marker=marker,
+        edgecolors="white",
+        linewidths=1,
+        alpha=0.7,
+        zorder=3,
+    )
+
+
+def _draw_grid(axes: Axes) -> None:
+    """The edges of the squares."""
+    for i in range(1, GRID):
+        axes.axvline(LEFT + i * SIDE, color="#bbbbbb", linewidth=0.5)
+        axes.axhline(TOP + i * SIDE, color="#bbbbbb", linewidth=0.5)
+
+
+def _corner(square: int) -> tuple[float, float]:
+    """The top left corner of a square, in pixels of the screenshot."""
+    row, column = divmod(square, GRID)
+    return LEFT + column * SIDE, TOP + row * SIDE
