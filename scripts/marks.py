@@ -84,10 +84,8 @@ def student_of(path: Path, folder: Path) -> str:
     inside = path.relative_to(folder)
     if len(inside.parts) > 1:
         return inside.parts[0]
-    return (
-        re.split(r"[ _-]*\d\d_|[ _-]*(side_ways|wrong_pay|a_policy_with)", inside.stem)[0]
-        or inside.stem
-    )
+    notebook = r"[ _-]*\d\d_|[ _-]*(side_ways|wrong_pay|a_policy_with)"
+    return re.split(notebook, inside.stem)[0] or inside.stem
 
 
 def exercises_in(path: Path) -> list[Exercise]:

@@ -10,7 +10,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,7 +29,7 @@ def main(
     updates: Annotated[int, typer.Option(min=1, help="how many updates the run has")] = 30,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the run")] = 0,
     generator: Annotated[
-        str, typer.Option(help="what answers the pages: transformers or vllm")
+        Literal["transformers", "vllm"], typer.Option(help="what answers the pages")
     ] = "transformers",
     play: Annotated[
         int, typer.Option(min=0, help="test pages of each task, before and after")
@@ -41,8 +41,6 @@ def main(
     from helpers.learning.eyes.played import show_played
     from helpers.learning.eyes.practice import practice_profile, practise
 
-    if generator not in ("transformers", "vllm"):
-        raise typer.BadParameter(f"--generator {generator}: use transformers or vllm.")
     profile = practice_profile(get_profile(), updates=updates, seed=seed, generator=generator)
     command = shlex.join(["python", "-m", "scripts.practise_seeing", *context.obj])
     result: dict[str, Any] = {"command": command}

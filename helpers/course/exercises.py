@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from helpers.browser.orders import Order, order_in, with_order
 from helpers.course.by_hand_eyes import square_of
-from helpers.course.exercise_cases import CHECKS, NOT_WRITTEN, SQUARES, Call
+from helpers.course.exercise_cases import CHECKS, NOT_WRITTEN, SQUARES, Call, Check
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode
 from helpers.episodes.filtering import FilteringClient, Keep
@@ -49,23 +49,26 @@ def check(number: str, answer: Callable[..., Any] | None) -> None:
     _judge_cases(number, answer, "")
 
 
-def checked(number: str, answer: Answer | None, ours: Answer) -> Answer:
+def checked(number: str, answer: Answer | None, ours: Answer, cases: Check | None = None) -> Answer:
     """`check`, for a function that the notebook goes on with: the learner's, if it is ok.
 
-    Returns ``ours`` if it is not, and says so.
+    Returns ``ours`` if it is not, and says so. ``cases``: what it is checked with, where the
+    exercise is none of the six notebooks'.
     """
     remark = say(", and the notebook goes on with yours")
-    if _judge_cases(number, answer, remark) and answer is not None:
+    if _judge_cases(number, answer, remark, cases) and answer is not None:
         return answer
     print(say("The notebook goes on with the printed solution."))
     return ours
 
 
-def _judge_cases(number: str, answer: Callable[..., Any] | None, remark: str) -> bool:
+def _judge_cases(
+    number: str, answer: Callable[..., Any] | None, remark: str, cases: Check | None = None
+) -> bool:
     """Print the verdict of an exercise's cases; whether it is ok. ``remark``: what ok adds."""
 
     def find_problem(call: Call) -> tuple[str, str]:
-        return CHECKS[number](call), remark
+        return (cases or CHECKS[number])(call), remark
 
     return _judge(number, answer, find_problem)
 
@@ -211,14 +214,7 @@ def check_square(number: str, answer: Square) -> Square:
 
     Returns it where it is ok, else ours, with which the notebook goes on.
     """
-
-    def find_problem(call: Call) -> tuple[str, str]:
-        return SQUARES(call), say(", and the notebook goes on with yours")
-
-    if _judge(number, answer, find_problem):
-        return answer
-    print(say("The notebook goes on with the printed solution."))
-    return square_of
+    return checked(number, answer, square_of, SQUARES)
 
 
 def check_defence(number: str, keep: Keep, clients: Sequence[Client]) -> None:

@@ -11,12 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from helpers.browser.options import SCALE
 from helpers.course.figures.pages import PAGE, draw_page
 from helpers.course.figures.style import GREEN, VERMILLION, new_figure, new_panels
+from helpers.policy.eyes import PATCH, SIDE
 
-LEFT, TOP, RIGHT, _ = PAGE  # what is looked at, in pixels of the screenshot
-GRID = 8  # squares in a row, and in a column
-SIDE = (RIGHT - LEFT) / GRID  # of a square
+LEFT, TOP, *_ = PAGE  # what is looked at, in pixels of the screenshot
+GRID = SIDE // PATCH  # squares in a row, and in a column
+SQUARE = PATCH * SCALE  # width and height of one, in pixels of the screenshot
 
 
 class Click(NamedTuple):
@@ -35,9 +37,9 @@ def named_squares(screenshot: bytes, words: Sequence[str], title: str) -> Figure
     for axes in (page, said):
         _draw_grid(axes)
     for square, text in enumerate(words):
+        _cover(said, square, 0.85)
         x, y = _corner(square)
-        said.add_patch(Rectangle((x, y), SIDE, SIDE, facecolor="white", alpha=0.85))
-        middle = x + SIDE / 2, y + SIDE / 2
+        middle = x + SQUARE / 2, y + SQUARE / 2
         said.text(*middle, text.replace(" ", "\n"), ha="center", va="center", fontsize=5.5)
     figure.suptitle(title)
     return figure
@@ -50,13 +52,10 @@ def gaze_maps(panels: Sequence[tuple[bytes, str, Sequence[float]]], title: str) 
     """
     figure, every = new_panels(1.9 * len(panels), 2.5, 1, len(panels))
     for axes, (screenshot, goal, shares) in zip(every, panels, strict=True):
-        draw_page(axes, screenshot, {})
+        _draw_goal(axes, screenshot, goal)
         highest = max(shares)
         for square, share in enumerate(shares):
-            cover = 0.9 * (1 - share / highest)
-            place = _corner(square)
-            axes.add_patch(Rectangle(place, SIDE, SIDE, facecolor="white", alpha=cover))
-        axes.set_title(textwrap.fill(goal, 24), fontsize=8)
+            _cover(axes, square, 0.9 * (1 - share / highest))
     figure.suptitle(title)
     return figure
 
@@ -70,12 +69,17 @@ def clicked_pages(
     for axes in every[len(panels) :]:
         axes.set_visible(False)
     for axes, (screenshot, goal, clicks) in zip(every, panels, strict=False):
-        draw_page(axes, screenshot, {})
+        _draw_goal(axes, screenshot, goal)
         for click in clicks:
             _draw_click(axes, click)
-        axes.set_title(textwrap.fill(goal, 24), fontsize=8)
     figure.suptitle(title)
     return figure
+
+
+def _draw_goal(axes: Axes, screenshot: bytes, goal: str) -> None:
+    """A page, and its goal above it."""
+    draw_page(axes, screenshot, {})
+    axes.set_title(textwrap.fill(goal, 24), fontsize=8)
 
 
 def _draw_click(axes: Axes, click: Click) -> None:
@@ -94,14 +98,20 @@ def _draw_click(axes: Axes, click: Click) -> None:
     )
 
 
+def _cover(axes: Axes, square: int, alpha: float) -> None:
+    """White paper on a square; an ``alpha`` of 1 hides it."""
+    paper = Rectangle(_corner(square), SQUARE, SQUARE, facecolor="white", alpha=alpha)
+    axes.add_patch(paper)
+
+
 def _draw_grid(axes: Axes) -> None:
     """The edges of the squares."""
     for i in range(1, GRID):
-        axes.axvline(LEFT + i * SIDE, color="#bbbbbb", linewidth=0.5)
-        axes.axhline(TOP + i * SIDE, color="#bbbbbb", linewidth=0.5)
+        axes.axvline(LEFT + i * SQUARE, color="#bbbbbb", linewidth=0.5)
+        axes.axhline(TOP + i * SQUARE, color="#bbbbbb", linewidth=0.5)
 
 
 def _corner(square: int) -> tuple[float, float]:
     """The top left corner of a square, in pixels of the screenshot."""
     row, column = divmod(square, GRID)
-    return LEFT + column * SIDE, TOP + row * SIDE
+    return LEFT + column * SQUARE, TOP + row * SQUARE
