@@ -81,9 +81,10 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
 	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
 
-warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite DEMOS=30 OUT=runs/warm)
-	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) \
-		$(call option,--demos,DEMOS) $(call option,--output,OUT)
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted DEMOS=30 EPOCHS=2 RATE= RANK= SEED= MEASURED=1 OUT=runs/warm)
+	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call flag,--measured,MEASURED) \
+		$(call option,--demos,DEMOS) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
+		$(call option,--seed,SEED) $(call option,--output,OUT)
 
 evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 OUT=)
 	$(PY) -m scripts.evaluate $(call option,--policy,POLICY) $(call option,--agent,AGENT) $(call option,--task,TASK) \

@@ -14,6 +14,7 @@ import typer
 
 from helpers.browser import start_browser_server
 from helpers.command_line import run
+from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import TEST_SEEDS, read_tasks
 from helpers.evaluation.baselines import AGENTS
 from helpers.evaluation.benchmark import FILE, agent_plays, play_set, policy_plays
@@ -27,11 +28,11 @@ from helpers.settings.files import RunFileError, read_object, write_whole, writi
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS, runs_folder
 from helpers.settings.profiles import get_profile
-from helpers.settings.run_folder import hold_folder, release_folder
+from helpers.settings.run_folder import RUN, hold_folder, hold_to_settings, release_folder
 from scripts.options import PolicyOption, TemperatureOption
 
 MAX_CLIENTS = 32
-RUN, RESULT = "run.json", "result.json"
+RESULT = "result.json"
 
 SetName = Literal["webgum56", "browsergym125", "suite"]  # those of `SETS`
 AgentName = Literal["random", "first_button", "text_match", "scripted"]
@@ -43,16 +44,9 @@ def take_folder(folder: Path, settings: dict[str, Any]) -> None:
     Raises `RunFileError` where it cannot be written, or holds a run with other settings.
     """
     hold_folder(folder)
-    there = read_object(folder / RUN)
-    if there is None and (folder / FILE).exists():
+    if read_object(folder / RUN) is None and (folder / FILE).exists():
         raise RunFileError(f"{folder / RUN} cannot be read: choose another folder with --output.")
-    if there is not None and there != settings:
-        differ = ", ".join(key for key in settings if there.get(key) != settings[key])
-        raise RunFileError(
-            f"{folder} holds a benchmark with other settings ({differ}): choose another folder "
-            "with --output, or remove it."
-        )
-    write_whole(folder / RUN, json.dumps(settings, indent=1) + "\n")
+    hold_to_settings(folder, settings)
 
 
 def weights_of(policy: str) -> str:
@@ -66,6 +60,13 @@ def weights_of(policy: str) -> str:
     return digest.hexdigest()[:16] if files else ""
 
 
+def label_of(chosen: str, name: str) -> str:
+    """What the folder of a run is called: the set, and who plays. Of a policy's path stands what
+    tells it from others: recordings/one-policy/policy is "one-policy"."""
+    words = [part for part in Path(name).parts if part not in ("recordings", "runs", "policy")]
+    return f"{chosen}-{re.sub(r'[^A-Za-z0-9]+', '-', '-'.join(words or [name])).strip('-')}"
+
+
 def play_pages(
     pages: StandardSet,
     folder: Path,
@@ -76,7 +77,8 @@ def play_pages(
 ) -> list[Outcome]:
     """Play what is left to be played, with an agent or with the policy ``name``.
 
-    ``prompts``: the tasks whose common prompt the policy reads, or `OWN_PROMPTS`.
+    ``prompts``: the tasks whose common prompt the policy reads, or `OWN_PROMPTS`, or nothing: as
+    its folder says.
     """
     profile = get_profile()
     with start_browser_server(workers=profile.workers) as server:
@@ -121,8 +123,8 @@ AgentOption = Annotated[
 TaughtOption = Annotated[
     str,
     typer.Option(
-        help="the tasks that the policy was trained on, whose common prompt it reads; "
-        "own: each task with its own prompt"
+        help="the tasks that the policy was trained on, whose common prompt it reads; own: each "
+        "task with its own prompt; by default as the policy's folder says, else own"
     ),
 ]
 PagesOption = Annotated[
@@ -141,7 +143,7 @@ def main(
     chosen: SetOption = "webgum56",
     policy: PolicyOption = None,
     agent: AgentOption = None,
-    taught: TaughtOption = OWN_PROMPTS,
+    taught: TaughtOption = "",
     n: PagesOption = 0,
     temperature: TemperatureOption = 0.0,
     output: Annotated[Path | None, typer.Option(help="folder of the run")] = None,
@@ -155,13 +157,15 @@ def main(
     """
     if policy and agent:
         raise typer.BadParameter("--policy and --agent cannot be given together")
-    prompts = OWN_PROMPTS if taught == OWN_PROMPTS else read_tasks(taught)
     name = policy or agent or with_policy_at_hand(get_profile()).policy
+    if not taught and kept_how(name) is None:
+        taught = OWN_PROMPTS
+    prompts = taught if taught in ("", OWN_PROMPTS) else read_tasks(taught)
     settings = {"set": chosen, "who": name, "n": n, "temperature": temperature}
     if not agent:
         settings |= {"taught": taught, "examples": get_profile().examples}
         settings["weights"] = weights_of(name)
-    label = f"{chosen}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}"
+    label = label_of(chosen, name)
     folder = output or runs_folder(f"benchmark/{label}")
     pages = standard_set(chosen, n)
     take_folder(folder, settings)

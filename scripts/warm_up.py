@@ -3,6 +3,8 @@
     python -m scripts.warm_up --task suite --demos 30 --output runs/warm
     COURSE_EXAMPLES=none make train POLICY=runs/warm/policy TASK=suite
 
+    python -m scripts.warm_up --task scripted --measured --rank 16   one adapter for all scripts
+
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
 """
@@ -10,29 +12,49 @@ trained on without them, too. `helpers.learning.warm_up` says how.
 import json
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from helpers.browser import start_browser_server
 from helpers.command_line import run
+from helpers.episodes.how_played import Taught, keep_how, rollout_config
 from helpers.episodes.tasks import read_tasks
+from helpers.evaluation.scripted import SCRIPTS
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.files import write_whole
 from helpers.settings.profiles import get_profile
-from helpers.settings.run_folder import hold_folder, release_folder
+from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 from scripts.options import EpochsOption, PolicyOption, RateOption
+
+SCRIPTED = "scripted"
 
 
 def main(
     context: typer.Context,
     policy: PolicyOption = None,
     task: Annotated[
-        str, typer.Option(help="tasks with commas; suite: the course's own list")
+        str,
+        typer.Option(
+            help="tasks with commas; suite: the course's own list; scripted: all with a script"
+        ),
     ] = "suite",
+    measured: Annotated[
+        bool,
+        typer.Option(
+            "--measured",
+            help="turns and tokens as the scripts need them, instead of the course's own, and "
+            "without the tasks that are too long or that their script half fails",
+        ),
+    ] = False,
     demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
     epochs: EpochsOption = 2,
     learning_rate: RateOption = 5e-5,
+    rank: Annotated[
+        int, typer.Option(min=0, max=1_024, help="of LoRA's adapters; 0: train all weights")
+    ] = 0,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="of the pages and of the training")
     ] = 0,
@@ -40,21 +62,35 @@ def main(
         "runs/warm"
     ),
 ) -> None:
-    """Teach a policy what scripts can show, before GRPO starts."""
+    """Teach a policy what scripts can show, before GRPO starts. Stop it when you like: the same
+    command goes on."""
     profile = get_profile()
     if policy is None:
         profile = with_policy_at_hand(profile)
-    tasks = read_tasks(task)
-    hold_folder(output)
-    # Takes ten seconds; an option that is misspelt is refused before.
-    from helpers.learning.warm_up import warm_up
-    from helpers.policy.loading import load_policy
-
-    loaded = load_policy(policy or profile.policy, "float32", profile.device)
+    tasks = tuple(SCRIPTS) if task == SCRIPTED else read_tasks(task)
     folder = Path(output)
-    numbers = warm_up(profile, loaded, tasks, folder, demos, epochs, learning_rate, seed)
-    result = {"command": shlex.join(["python", "-m", "scripts.warm_up", *context.obj]), **numbers}
-    write_whole(folder / "warm_up.json", json.dumps(result, indent=1) + "\n")
+    hold_folder(folder)
+    # Takes ten seconds; an option that is misspelt is refused before.
+    from helpers.learning.arms.needs import measured_way
+    from helpers.learning.warm_up import MOST_SESSIONS, Lesson, policy_to_teach, warm_up
+
+    lesson = Lesson(demos, epochs, learning_rate, seed, rank)
+    name = policy or profile.policy
+    settings = {"policy": name, "tasks": list(tasks), "measured": measured, **asdict(lesson)}
+    hold_to_settings(folder, settings)
+    loaded = policy_to_teach(name, rank, profile.device)
+    with start_browser_server(workers=profile.workers) as server:
+        clients = server.clients(min(MOST_SESSIONS, profile.clients))
+        taught = Taught(tasks, rollout_config(tasks, examples=False))
+        if measured:
+            taught = measured_way(tasks, folder, clients, loaded.tokenizer)
+        numbers = warm_up(profile, loaded, taught, folder, lesson, clients)
+    if measured:
+        keep_how(folder / "policy", taught)
+    command = shlex.join(["python", "-m", "scripts.warm_up", *context.obj])
+    write_whole(
+        folder / "warm_up.json", json.dumps({"command": command, **numbers}, indent=1) + "\n"
+    )
     release_folder(folder)
 
 

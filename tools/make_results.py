@@ -55,6 +55,9 @@ SUITE_COLUMNS = (
     "grpo",
 )
 
+STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares of solved pages
+STANDARD_SETS = {"webgum56": "WebGUM-56", "browsergym125": "BrowserGym-125"}
+
 # In the first table of a notebook, and in the headings of its sections.
 NOTEBOOK_TIMES = re.compile(r"(\d+) min to run, (\d+) min to read")
 SECTION_TIME = re.compile(r'"## \d+\. (?:[^"\\]|\\.)*\(~(\d+) min')
@@ -338,6 +341,55 @@ def arms() -> Context:
     return {**recorded, "seeds": seeds, "missing": [arm for arm in ARMS if arm not in done]}
 
 
+def benchmark() -> Context:
+    """The field's standard sets: what was played here, the best first, and what others report."""
+    published = read_json(RECORDINGS / "benchmark" / "published.json")
+    sets: dict[str, Context] = {}
+    for name, title in STANDARD_SETS.items():
+        ours = [
+            {**result, **_player_of(result), "folder": path.parent.name}
+            for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
+            if (result := read_json(path))
+        ]
+        ours.sort(key=lambda result: result["macro"][0], reverse=True)
+        if ours:
+            tasks = ours[0]["by_task"]
+            sets[name] = {
+                "title": title,
+                "tasks": len(tasks),
+                "each": max(row["n"] for row in tasks.values()),
+                "ours": ours,
+                "published": published[name],
+                "steps": _by_success(ours) if name == "webgum56" else [],
+            }
+    commands = [result["command"] for chosen in sets.values() for result in chosen["ours"]]
+    return {"sets": sets, "commands": commands}
+
+
+def _by_success(results: list[Context]) -> list[Context]:
+    """The tasks by how much of each the best policy solves, from the best step of `STEPS` down, and
+    last those that a text policy cannot do."""
+    result = next((one for one in results if one["taught"]), None)
+    if result is None:
+        return []
+    rates = {task: row["solved"] / row["n"] for task, row in result["by_task"].items()}
+    steps = []
+    for low, high in STEPS:
+        names = [t for t in rates if low <= rates[t] < high and t not in result["out_of_reach"]]
+        names.sort(key=lambda task: -rates[task])
+        tasks = [(task, 100 * rates[task]) for task in names]
+        steps.append({"low": low, "high": min(high, 1), "tasks": tasks})
+    beyond = [(task, 100 * rates[task]) for task in rates if task in result["out_of_reach"]]
+    return [*steps, {"tasks": beyond}]
+
+
+def _player_of(result: Context) -> Context:
+    """Of a policy that was played: its size, and what it was shown."""
+    warm_up = Path(result["who"]).parent / "warm_up.json"
+    taught = read_json(ROOT / warm_up) if warm_up.is_relative_to("recordings") else {}
+    return {"taught": taught, "size": "135M" if taught else ""}
+
+
 def doors() -> Context:
     """What each door into a task costs, and each way to show a page."""
     return {"recorded": recorded_result("doors")}
@@ -414,6 +466,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         architectures,
         prompts,
         arms,
+        benchmark,
         wrong_pay,
         orders,
         doors,

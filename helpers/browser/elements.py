@@ -16,6 +16,7 @@ def list_elements(tree: dict[str, Any], properties: Properties, focused: str) ->
     ``tree`` comes from BrowserGym's ``extract_merged_axtree``, ``properties`` from its
     ``extract_dom_extra_properties``; ``focused`` is the bid of the focused element, or ""."""
     found: dict[str, Node] = {}
+    nodes = {node["nodeId"]: node for node in tree["nodes"]}
     for node in _in_order(tree):
         bid = node.get("browsergym_id")
         if bid is None or bid in found:
@@ -27,6 +28,8 @@ def list_elements(tree: dict[str, Any], properties: Properties, focused: str) ->
         if plain and not name and not seen.get("clickable"):
             continue
         found[bid] = _element(bid, role, name, _value(node), seen, focused)
+        if not name:
+            found[bid]["text"] = _first_text(node, nodes)
     for bid, seen in properties.items():
         # Not in the tree, for it has neither role nor name, yet it listens to clicks.
         if bid not in found and seen["clickable"] and seen["bbox"]:
@@ -46,6 +49,20 @@ def _in_order(tree: dict[str, Any]) -> Iterator[Node]:
         visited.add(node_id)
         to_visit.extend(reversed(nodes[node_id]["childIds"]))
         yield nodes[node_id]
+
+
+def _first_text(node: Node, nodes: dict[str, Node]) -> str:
+    """The first text inside of a node, as the tree's text has it; "" where there is none."""
+    to_visit = list(reversed(node["childIds"]))
+    while to_visit:
+        inner = nodes.get(to_visit.pop())
+        if inner is None:
+            continue
+        text = str(inner.get("name", {}).get("value", "")).strip()
+        if inner["role"]["value"] == "StaticText" and text:
+            return text
+        to_visit.extend(reversed(inner["childIds"]))
+    return ""
 
 
 def _value(node: Node) -> str:
@@ -68,4 +85,5 @@ def _element(
         "focused": bid == focused,
         "box": box or None,
         "clickable": bool(seen.get("clickable")),
+        "text": "",
     }

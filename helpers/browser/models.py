@@ -50,7 +50,8 @@ class BrowserAction(Action):
 
 class Element(BaseModel):
     """One element of the page. ``box`` is (x, y, width, height) in pixels of the screenshot (of
-    stock's size, 1.5 for one of the page's), None where it is not drawn."""
+    stock's size, 1.5 for one of the page's), None where it is not drawn. ``text``: the first text
+    in it, where it has no name."""
 
     bid: str
     role: str = ""
@@ -59,6 +60,7 @@ class Element(BaseModel):
     clickable: bool = False
     focused: bool = False
     value: str = ""
+    text: str = ""
 
 
 class BrowserObservation(Observation):

@@ -49,8 +49,12 @@ def rollout_config(
 
 
 def episode_config(profile: Profile) -> RolloutConfig:
-    """How the profile's episodes are played in training."""
-    return _as_trained(profile.tasks, profile)
+    """How the profile's episodes are played in training: as its policy was taught, where that one's
+    folder says so (`keep_how`), else as the tasks are by default."""
+    taught = kept_how(profile.policy)
+    if taught is None:
+        return _as_trained(profile.tasks, profile)
+    return replace(taught.config, temperature=profile.temperature, top_k=profile.top_k)
 
 
 def evaluation_config(

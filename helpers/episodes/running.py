@@ -74,7 +74,7 @@ class RunningEpisode:
         """
         before, parsed = self.observation, self.parse(answer)
         turn = Turn(
-            page=page_lines(before.axtree_txt, before.goal),
+            page=self._lines_of(before),
             answer=answer,
             parsed=parsed,
             screenshot=before.screenshot,
@@ -97,6 +97,12 @@ class RunningEpisode:
         self._take_outcome()
         if not self.over and len(self.episode.turns) >= self.config.turns_of(self.episode.task):
             self.episode.ended = "turn_limit"
+
+    def _lines_of(self, seen: BrowserObservation) -> list[str]:
+        """The page for whoever reads the episode: with its free text, also where the policy gets
+        none."""
+        elements = seen.elements if self.config.prompt.listeners else ()
+        return page_lines(seen.axtree_txt, seen.goal, elements=elements)
 
     def _box_of(self, action: ParsedAction) -> Box | None:
         """Where the element is drawn that an action is about."""

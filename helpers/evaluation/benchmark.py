@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.how_played import evaluation_config, rollout_config
+from helpers.episodes.how_played import evaluation_config, kept_how, rollout_config
 from helpers.episodes.play import play, play_episodes
 from helpers.episodes.players import Agent, AgentPlayer
 from helpers.episodes.tasks import task_names
@@ -62,16 +62,23 @@ def policy_plays(
     """Pages are played by a policy by name.
 
     ``taught``: the tasks that it was trained on, whose common prompt it reads; `OWN_PROMPTS`: each
-    task with a prompt of its own, and then no part may hold two tasks.
+    task with a prompt of its own, and then no part may hold two tasks; nothing: as the policy's
+    folder says (`helpers.episodes.how_played.keep_how`), which it must. Then it also gives up where
+    it was taught to, if that is before the set's last turn.
     """
     tokenizer, generator = standalone_generator(name, profile)
+    kept = None if taught else kept_how(name)
 
-    def play_part(pages: Sequence[EpisodeSpec], report: Report | None) -> list[Episode]:
-        tasks = tuple(dict.fromkeys(page.task for page in pages))
+    def asked(tasks: tuple[str, ...]) -> RolloutConfig:
+        if kept is not None:
+            return _at_most_turns_of(chosen, replace(kept.config, temperature=temperature))
         prompt = tasks if taught == OWN_PROMPTS else task_names(taught)
         config = evaluation_config(tasks, prompt, profile, temperature)
+        return _with_turns_of(chosen, config)
+
+    def play_part(pages: Sequence[EpisodeSpec], report: Report | None) -> list[Episode]:
+        config = asked(tuple(dict.fromkeys(page.task for page in pages)))
         _fix_what_is_sampled(pages)
-        config = _with_turns_of(chosen, config)
         return play_episodes(pages, clients, generator, tokenizer, config, report)
 
     return play_part
@@ -82,6 +89,15 @@ def _with_turns_of(chosen: StandardSet, config: RolloutConfig) -> RolloutConfig:
     if chosen.turns is None:
         return config
     return replace(config, max_turns=chosen.turns, turns={})
+
+
+def _at_most_turns_of(chosen: StandardSet, config: RolloutConfig) -> RolloutConfig:
+    """The config with no more turns than the set's, where it has a number for all tasks."""
+    if chosen.turns is None:
+        return config
+    most = chosen.turns
+    turns = {task: min(turns, most) for task, turns in config.turns.items()}
+    return replace(config, max_turns=min(config.max_turns, most), turns=turns)
 
 
 def _fix_what_is_sampled(pages: Sequence[EpisodeSpec]) -> None:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,13 +22,18 @@ from transformers import PrinterCallback
 from helpers.browser import start_browser_server
 from helpers.browser.launcher import default_sessions
 from helpers.episodes.episode import write_episodes
-from helpers.episodes.how_played import episode_config, evaluation_config
+from helpers.episodes.how_played import (
+    episode_config,
+    evaluation_config,
+    keep_how,
+    kept_how,
+)
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.rollout_func import make_rollout_func
 from helpers.episodes.tasks import task_names
 from helpers.evaluation.evaluate import Evaluation, difference, evaluate
 from helpers.learning.advantages import INSTEAD
-from helpers.learning.checkpoints import Memory, saving
+from helpers.learning.checkpoints import ADAPTER, Memory, saving
 from helpers.learning.configuration import (
     grpo_config,
     lora_config,
@@ -44,7 +49,7 @@ from helpers.learning.self_imitation import SelfImitation
 from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, load_policy, quiet_transformers
-from helpers.policy.lora import is_adapted, name_base
+from helpers.policy.lora import is_adapted, load_adapter, name_base, name_of_base
 from helpers.policy.pictures import FAMILIES
 from helpers.policy.vllm_engine import own_rendezvous, prepare_vllm
 from helpers.policy.vllm_pictures import (
@@ -244,7 +249,7 @@ def train(
     check_fits(profile, lora)
     tasks = task_names(test) if test else profile.tasks
     checkpoint = prepare_folder(folder, profile, lora, resume)
-    policy = load_policy(profile.policy, "float32", _device(profile))
+    policy = policy_to_train(profile, lora)
     with open_browsers(profile) as clients:
         start = time.monotonic()
         trainer = build_trainer(profile, policy, clients, folder, lora)
@@ -262,6 +267,14 @@ def train(
         after = measure("after", trainer, policy, tasks, clients, profile)
         seconds["total"] = time.monotonic() - start
     return save_result(folder, trainer, profile, first, after, seconds, lora)
+
+
+def policy_to_train(profile: Profile, lora: bool) -> Policy:
+    """The profile's policy in fp32. An adapter goes on being one where adapters are trained; else
+    it becomes part of the weights."""
+    if lora and (Path(profile.policy) / ADAPTER).exists():
+        return load_adapter(Path(profile.policy), _device(profile))
+    return load_policy(profile.policy, "float32", _device(profile))
 
 
 def _device(profile: Profile) -> str:
@@ -292,11 +305,18 @@ def measure(
             clients,
             trainer_generator(trainer, policy.tokenizer),
             policy.tokenizer,
-            evaluation_config(tasks, profile.tasks, profile),
+            _tested(tasks, profile),
         )
         print(result, flush=True)
     trainer.accelerator.wait_for_everyone()
     return result
+
+
+def _tested(tasks: Sequence[str], profile: Profile) -> RolloutConfig:
+    """How the profile's policy is tested: greedily, and otherwise as it is trained."""
+    if kept_how(profile.policy) is None:
+        return evaluation_config(tasks, profile.tasks, profile)
+    return replace(episode_config(profile), temperature=0.0, top_k=0)
 
 
 def save_result(
@@ -317,7 +337,10 @@ def save_result(
     with new_folder(folder / "policy") as policy, saving(folder):
         trainer.save_model(str(policy))
         if trainer.is_world_process_zero():
-            name_base(policy, profile.policy)
+            name_base(policy, name_of_base(profile.policy))
+            taught = kept_how(profile.policy)
+            if taught is not None:
+                keep_how(policy, taught)
     if not trainer.is_world_process_zero():
         return {}
     write_episodes(folder / "before.jsonl", before.episodes)

@@ -10,28 +10,37 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from datasets import Dataset
-from transformers import PrinterCallback
+from torch.nn.functional import cross_entropy
+from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
+from typing_extensions import override
 
-from helpers.browser import start_browser_server
 from helpers.browser.orders import base_task
 from helpers.episodes.config import EpisodeSpec
-from helpers.episodes.episode import Episode, write_episodes
-from helpers.episodes.how_played import rollout_config
+from helpers.episodes.episode import Episode, read_episodes, write_episodes
+from helpers.episodes.how_played import Taught, rollout_config
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.learning.checkpoints import saving
+from helpers.learning.checkpoints import (
+    ADAPTER,
+    drop_checkpoints_after,
+    last_checkpoint,
+    saving,
+)
 from helpers.learning.precision import prepare_weights
-from helpers.policy.loading import Policy
-from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
+from helpers.output import Progress
+from helpers.policy.loading import Policy, load_policy
+from helpers.policy.lora import is_adapted, load_adapter, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
 from helpers.settings.language import say
@@ -39,35 +48,65 @@ from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import (
+        PreTrainedTokenizerBase,
+        TrainerControl,
+        TrainerState,
+        TrainingArguments,
+    )
 
     from helpers.browser.models import BrowserObservation, Client
     from helpers.episodes.config import RolloutConfig
 
 MOST_AT_ONCE = 8  # episodes that go through the model together
+MOST_TOKENS = 6_000  # of all of them, padded: 11,000 of a 135M model need more than 20 GB
+STEPS_KEPT = 50  # between two checkpoints of a warm-up
+DEMONSTRATED = "demonstrations.jsonl"
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 MOST_SESSIONS = 16  # scripts answer at once: there is no batch to keep full with more of them
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How much a policy is shown, and how it learns from it."""
+
+    demos: int = 30
+    """Pages of each task that its script plays."""
+    epochs: float = 2
+    learning_rate: float = 5e-5
+    seed: int = 0
+    """Of the pages and of the training."""
+    rank: int = 0
+    """Of LoRA's new adapters; 0 trains what the policy has."""
+
+
+def policy_to_teach(name: str, rank: int, device: str) -> Policy:
+    """A policy in fp32. An adapter goes on learning where no new one (``rank``) is asked for."""
+    if not rank and (Path(name) / ADAPTER).exists():
+        return load_adapter(Path(name), device)
+    return load_policy(name, "float32", device)
 
 
 def warm_up(
     profile: Profile,
     policy: Policy,
-    tasks: Sequence[str],
+    taught: Taught,
     folder: Path,
-    demos: int,
-    epochs: float,
-    learning_rate: float,
-    seed: int,
+    lesson: Lesson,
+    clients: Sequence[Client],
 ) -> dict[str, Any]:
-    """Play ``demos`` pages per task with scripts, and train the policy on what they did.
+    """Let scripts play pages of the tasks that are ``taught``, and train the policy on what they
+    solved.
 
     Writes ``demonstrations.jsonl`` and the policy into ``folder``, prints how it went, and returns
-    the numbers. Raises `ProfileError` for a task without a script.
+    the numbers. What is in the folder already is not done again: a call that was stopped goes on.
+    Raises `ProfileError` for a task without a script.
     """
     begin = time.monotonic()
-    with start_browser_server(workers=profile.workers) as server:
-        clients = server.clients(min(MOST_SESSIONS, profile.clients))
-        episodes = demonstrate(tasks, demos, clients, policy.tokenizer, seed)
+    path = folder / DEMONSTRATED
+    if not path.exists():
+        write_episodes(path, _demonstrations(taught, lesson, clients, policy.tokenizer))
+    episodes = read_episodes(path)
     seconds = time.monotonic() - begin
     tokens = sum(e.ledger.completion_length + e.ledger.prompt_length for e in episodes)
     print(
@@ -75,14 +114,23 @@ def warm_up(
             "{solved} of {played} episodes solved by the scripts in {seconds:.0f} s, "
             "{tokens} tokens",
             solved=len(episodes),
-            played=demos * len(tasks),
+            played=lesson.demos * len(taught.tasks),
             seconds=seconds,
             tokens=tokens,
         ),
         flush=True,
     )
-    write_episodes(folder / "demonstrations.jsonl", episodes)
-    metrics = fit(policy, episodes, folder, epochs, learning_rate, seed, profile.dtype)
+    metrics = fit(
+        policy,
+        episodes,
+        folder,
+        lesson.epochs,
+        lesson.learning_rate,
+        lesson.seed,
+        profile.dtype,
+        rank=lesson.rank,
+        keep_every=STEPS_KEPT,
+    )
     print(
         say(
             "loss {first_loss:.2f} -> {last_loss:.2f} in {steps} steps, {seconds:.0f} s; "
@@ -92,13 +140,32 @@ def warm_up(
         )
     )
     return {
-        "tasks": list(tasks),
+        "tasks": list(taught.tasks),
         "demonstrations": len(episodes),
         "tokens": tokens,
         "seconds_playing": round(seconds, 1),
         **metrics,
         **run_facts(),
     }
+
+
+def _demonstrations(
+    taught: Taught,
+    lesson: Lesson,
+    clients: Sequence[Client],
+    tokenizer: PreTrainedTokenizerBase,
+) -> list[Episode]:
+    """What scripts solved, with a line that says how far they are."""
+    with Progress(lesson.demos * len(taught.tasks), say("demonstrations")) as bar:
+        return demonstrate(
+            taught.tasks,
+            lesson.demos,
+            clients,
+            tokenizer,
+            lesson.seed,
+            taught.config,
+            lambda done, _of: bar.reach(done),
+        )
 
 
 def demonstrate(
@@ -108,11 +175,13 @@ def demonstrate(
     tokenizer: PreTrainedTokenizerBase,
     seed: int = 0,
     config: RolloutConfig | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> list[Episode]:
     """``n`` training episodes per task, played by its script.
 
     Those that the page did not pay in full are dropped. ``config``: how they are played, by default
-    as the tasks are. Raises `ProfileError` for a task without a script.
+    as the tasks are. ``report``: called with (done, of) as episodes end. Raises `ProfileError` for
+    a task without a script.
     """
     names = task_names(tasks)
     missing = [name for name in names if name not in SCRIPTS]
@@ -132,7 +201,7 @@ def demonstrate(
         EpisodeSpec(name, page) for name in names for page in draw.sample(train_seeds(name), n)
     ]
     player = ScriptPlayer(script_of, tokenizer)
-    played = play(specs, clients, player, config or rollout_config(names, examples=False))
+    played = play(specs, clients, player, config or rollout_config(names, examples=False), report)
     return [episode for episode in played if episode.solved]
 
 
@@ -173,29 +242,41 @@ def fit(
     updates: int = -1,
     batch: int = 8,
     rank: int = 0,
+    keep_every: int = 0,
 ) -> dict[str, float]:
     """Train on the episodes and save the policy in ``folder``/policy.
 
     ``dtype``: what training computes in; the policy's weights become fp32 whatever it is.
     ``updates``: so many, instead of the epochs; ``batch``: episodes of each. ``rank``: of LoRA's
     new adapters; 0 trains what the policy has, all weights or the adapters that it brings. Adapters
-    are saved alone, in bf16. Returns steps, first_loss, last_loss and seconds.
+    are saved alone, in bf16. ``keep_every``: steps between two checkpoints, from the last of which
+    a call that was stopped goes on; 0: none is made. Returns steps, first_loss, last_loss and
+    seconds.
     """
     prepare_weights(policy.model, dtype)
-    trainer = SFTTrainer(
+    examples = [to_example(episode) for episode in episodes]
+    longest = max(len(example["input_ids"]) for example in examples)
+    trainer = AnswersOnly(
         model=policy.model,
         processing_class=policy.tokenizer,
-        args=_sft_config(policy, folder, epochs, learning_rate, seed, dtype, updates, batch),
-        train_dataset=Dataset.from_list([to_example(episode) for episode in episodes]),
+        args=_sft_config(
+            policy, folder, epochs, learning_rate, seed, dtype, updates, batch, longest, keep_every
+        ),
+        train_dataset=Dataset.from_list(examples),
         peft_config=lora_of_rank(rank, policy.family) if rank else None,
     )
     trainer.remove_callback(PrinterCallback)
-    metrics = trainer.train().metrics
+    trainer.add_callback(_Steps())
+    checkpoint = last_checkpoint(folder) if keep_every else None
+    with saving(folder):
+        metrics = trainer.train(resume_from_checkpoint=checkpoint).metrics
     with new_folder(folder / "policy") as saved, saving(folder):
         trainer.save_model(str(saved))
         policy.tokenizer.save_pretrained(saved)
         if rank or is_adapted(policy.model):
             small_adapter(saved, policy.name)
+    if keep_every:
+        drop_checkpoints_after(folder, -1)
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     if not losses:  # it was over before the first one was logged
         losses = [metrics["train_loss"]]
@@ -207,6 +288,73 @@ def fit(
     }
 
 
+class AnswersOnly(SFTTrainer):
+    """TRL's trainer, but for its output head, which computes where something is taught.
+
+    TRL computes the probabilities of every token, and of an episode a tenth is the script's: on two
+    cores that took as long as all layers together. Loss and gradients are the same.
+    """
+
+    @override
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:
+        """Mean cross-entropy of the tokens that are taught, over all parts of an update."""
+        following = inputs["labels"][:, 1:]  # what each token but the last is followed by
+        taught = following != NOT_TAUGHT
+        places = taught.any(dim=0).nonzero()[:, 0]  # in one row at least
+        output = model(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            logits_to_keep=places,
+            use_cache=False,
+        )
+        kept = taught[:, places]
+        loss = cross_entropy(
+            output.logits[kept].float(), following[:, places][kept], reduction="sum"
+        )
+        loss = loss / (taught.sum() if num_items_in_batch is None else num_items_in_batch)
+        return (loss, output) if return_outputs else loss
+
+
+class _Steps(TrainerCallback):
+    """Says how far the training is."""
+
+    @override
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: object,
+    ) -> None:
+        self._bar = Progress(state.max_steps, say("steps"), initial=state.global_step)
+
+    @override
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: object,
+    ) -> None:
+        self._bar.reach(state.global_step)
+
+    @override
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: object,
+    ) -> None:
+        self._bar.close()
+
+
 def _sft_config(
     policy: Policy,
     folder: Path,
@@ -216,9 +364,12 @@ def _sft_config(
     dtype: str,
     updates: int,
     batch: int,
+    longest: int,
+    keep_every: int = 0,
 ) -> SFTConfig:
-    """The settings of TRL's `SFTTrainer`."""
-    part = max(n for n in range(1, MOST_AT_ONCE + 1) if batch % n == 0)
+    """The settings of TRL's `SFTTrainer`. ``longest``: tokens of the longest episode."""
+    most = max(1, min(MOST_AT_ONCE, MOST_TOKENS // longest))
+    part = max(n for n in range(1, most + 1) if batch % n == 0)
     on_cpu = policy.model.device.type == "cpu"
     return SFTConfig(
         output_dir=str(folder),
@@ -238,7 +389,9 @@ def _sft_config(
         bf16=dtype == "bfloat16",
         dataloader_pin_memory=not on_cpu,
         logging_steps=5,
-        save_strategy="no",
+        save_strategy="steps" if keep_every else "no",
+        save_steps=keep_every or 1,
+        save_total_limit=1,
         report_to=[],
         disable_tqdm=True,
     )

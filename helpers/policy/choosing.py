@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.loading import load_policy
-from helpers.policy.vllm_engine import VLLMGenerator, start_vllm
+from helpers.policy.vllm_engine import VLLMGenerator, cache_beside_nothing, start_vllm
 from helpers.policy.vllm_server import VLLMServerGenerator
 
 if TYPE_CHECKING:
@@ -35,5 +35,6 @@ def standalone_generator(name: str, profile: Profile) -> tuple[PreTrainedTokeniz
     with_vllm = profile.generator == "vllm"
     policy = load_policy(name, profile.dtype, profile.device, weights=not with_vllm)
     if with_vllm:
-        return policy.tokenizer, start_vllm(policy.path, profile.vllm_dtype)
+        room = cache_beside_nothing(profile.memory_gb)
+        return policy.tokenizer, start_vllm(policy.path, profile.vllm_dtype, cpu_cache_gb=room)
     return policy.tokenizer, TransformersGenerator(policy.model, policy.tokenizer)

@@ -96,6 +96,14 @@ def name_base(folder: Path, name: str) -> None:
         path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def name_of_base(name: str) -> str:
+    """The policy below the adapter in a folder, as the adapter has it; any other name as it is."""
+    path = Path(name) / "adapter_config.json"
+    if not path.exists():
+        return name
+    return json.loads(path.read_text()).get("base_model_name_or_path") or name
+
+
 def small_adapter(folder: Path, name: str) -> None:
     """Make the adapter that was saved in ``folder`` half as large, and one for other machines.
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from helpers.browser.actions import EVERY_ACTION, signature
+from helpers.policy.listeners import Listeners
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from helpers.browser.models import BrowserObservation
+    from helpers.browser.models import BrowserObservation, Element
 
     Message = dict[str, str]  # "role" and "content"
 
@@ -98,6 +99,8 @@ class PromptConfig:
     """With the text that belongs to no element."""
     url: bool = False
     """Show the page's address."""
+    listeners: bool = False
+    """Show elements that only listen to clicks, which have no line in the tree."""
     note: str = ""
     """What the system message says at its end."""
 
@@ -132,15 +135,14 @@ class _Node:
         match = _VALUE.search(self.rest)
         return match and _one_line(match[1])
 
-    @property
-    def line(self) -> str:
-        """The element as the policy reads it: name, role, bid and states."""
+    def line_with(self, name: str) -> str:
+        """The element as the policy reads it: a name, its role, bid and states."""
         states = [
             match["flag"] or f"{match['key']}={match['value']}"
             for match in _STATE.finditer(self.rest)
             if match["value"] != "''"
         ]
-        return " ".join([f'"{self.name}"', self.role, str(self.bid), *states])
+        return " ".join([f'"{name}"', self.role, str(self.bid), *states])
 
 
 def _nodes(axtree_txt: str) -> Iterator[_Node]:
@@ -157,25 +159,44 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def page_lines(axtree_txt: str, goal: str = "", free_text: bool = True) -> list[str]:
+def page_lines(
+    axtree_txt: str,
+    goal: str = "",
+    free_text: bool = True,
+    elements: Sequence[Element] = (),
+) -> list[str]:
     """Reduce BrowserGym's accessibility tree to what a policy needs.
 
     One line per element or piece of free text. The name comes first, quoted as goals quote it, and
     the bid last: a small policy finds the goal's words and copies what follows them. Containers
     without a name go, so does text that only repeats the goal, or the name or value of the element
-    around it.
+    around it. ``elements``: those of the observation, to show also what only listens to clicks
+    (`helpers.policy.listeners`). Then a text stays that is a part of the goal: it may be the one
+    name that is looked for.
     """
-    lines: list[str] = []
+    nodes = list(_nodes(axtree_txt))
+    listed = {node.bid for node in nodes if node.is_shown and node.bid}
+    listeners = Listeners(elements, listed)
+    lines: list[tuple[str | None, str]] = []
     repeated: tuple[str | None, ...] = ()  # name and value of the element before
     flat_goal = _one_line(goal)
-    for node in _nodes(axtree_txt):
+
+    def repeats_goal(text: str) -> bool:
+        return text == flat_goal if elements else text in flat_goal
+
+    for node in nodes:
         if node.role == "StaticText":
-            if free_text and node.name and node.name not in repeated and node.name not in flat_goal:
-                lines.append(node.name)
-        elif node.is_shown:
-            lines.append(node.line)
-            repeated = (node.name, node.value)
-    return lines
+            said = bool(node.name) and node.name not in repeated
+            if line := listeners.take(node.name) if said else "":
+                lines.append((line.rpartition(" ")[2], line))
+            elif free_text and said and not repeats_goal(node.name):
+                lines.append((None, node.name))
+        elif node.is_shown and not listeners.can_do_without(node.bid):
+            name = node.name or _one_line(listeners.text_in(node.bid))
+            lines.append((node.bid, node.line_with(name)))
+            repeated = (name, node.value)
+    listeners.insert_others(lines, [element for element in elements if element.bid in listed])
+    return [line for _, line in lines]
 
 
 def _user_message(page: Sequence[str] | None, goal: str | None, notes: Sequence[str] = ()) -> str:
@@ -203,7 +224,8 @@ def observation_text(
         notes.append(f"Error: {observation.error.splitlines()[0][:200]}")
     page = None
     if config.page:
-        page = page_lines(observation.axtree_txt, observation.goal, config.free_text)
+        elements = observation.elements if config.listeners else ()
+        page = page_lines(observation.axtree_txt, observation.goal, config.free_text, elements)
     return _user_message(page, observation.goal if first else None, notes)
 
 

@@ -3,14 +3,24 @@
 import atexit
 import errno
 import fcntl
+import json
 import os
 import socket
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from helpers.settings.files import RunFileError, is_first_process, writing
+from helpers.settings.files import (
+    RunFileError,
+    is_first_process,
+    read_object,
+    write_whole,
+    writing,
+)
+
+RUN = "run.json"  # what the run in a folder is about
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,23 @@ def release_folder(folder: Path | str) -> None:
     if lock is not None and lock.process == os.getpid():  # not a fork of the process that holds it
         lock.path.unlink(missing_ok=True)
         os.close(lock.file)
+
+
+def hold_to_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write into a folder what the run in it is about, so that the same command can go on with it.
+
+    Raises `RunFileError` where the folder holds a run with other settings.
+    """
+    path = folder / RUN
+    there = read_object(path)
+    wanted = json.loads(json.dumps(settings))
+    if there is not None and there != wanted:
+        differ = ", ".join(key for key in wanted if there.get(key) != wanted[key])
+        raise RunFileError(
+            f"{folder} holds a run with other settings ({differ}): choose another folder with "
+            "--output, or remove it."
+        )
+    write_whole(path, json.dumps(wanted, indent=1) + "\n")
 
 
 def _check_writable(folder: Path) -> None:

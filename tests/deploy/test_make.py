@@ -54,6 +54,11 @@ def test_help_lists_every_target():
         ),
         ("eyes PLAY=20 OUT=o", "scripts.learn_to_see --output o --play 20"),
         ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
+        (
+            "warmup TASK=scripted MEASURED=1 DEMOS=3 EPOCHS=1 RATE=5e-4 RANK=16",
+            "scripts.warm_up --task scripted --measured --demos 3 --epochs 1 --learning-rate 5e-4 "
+            "--rank 16",
+        ),
     ],
 )
 def test_targets_are_the_commands_of_the_readme(arguments, command):

@@ -10,6 +10,9 @@ import pytest
 from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode
+from helpers.episodes.how_played import Taught, keep_how, rollout_config
+from helpers.episodes.play import play
+from helpers.episodes.players import ScriptPlayer
 from helpers.evaluation import benchmark
 from helpers.evaluation.agents import random_agent, text_match_agent
 from helpers.evaluation.baselines import AGENTS
@@ -18,8 +21,9 @@ from helpers.evaluation.outcomes import Outcome, read_outcomes, summary
 from helpers.evaluation.scripted import OUT_OF_REACH
 from helpers.evaluation.standard_sets import SETS, StandardSet
 from helpers.evaluation.statistics import macro_mean, wilson_interval
+from helpers.settings.profiles import get_profile
 from scripts import benchmark as command
-from scripts.benchmark import AgentName, SetName, weights_of
+from scripts.benchmark import AgentName, SetName, label_of, weights_of
 
 PAGES = tuple(
     EpisodeSpec(task, seed) for task in ("click-test-2", "click-button") for seed in range(6)
@@ -218,6 +222,20 @@ def test_a_policy_that_was_trained_anew_is_another_one(tmp_path):
     assert weights_of("smollm2-135m") == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("random", "suite-random"),
+        ("recordings/one-policy/policy", "suite-one-policy"),
+        ("runs/suite/policy", "suite-suite"),
+        ("owner/a_model-1B", "suite-owner-a-model-1B"),
+        ("policy", "suite-policy"),
+    ],
+)
+def test_a_runs_folder_says_who_plays(name, label):
+    assert label_of("suite", name) == label
+
+
 def test_a_policy_and_an_agent_are_refused_together(capsys):
     assert run(command.main, ["--agent", "random", "--policy", "smollm2-135m"]) == 2
     assert "--policy and --agent" in capsys.readouterr().err
@@ -228,14 +246,38 @@ def test_the_command_knows_the_sets_and_agents():
     assert set(get_args(AgentName)) - {"scripted"} == set(AGENTS) - {"oracle"}
 
 
+def test_a_policy_is_asked_as_its_folder_says_and_gives_up_where_it_was_taught_to(
+    policy, browsers, tmp_path, monkeypatch
+):
+    """What a policy of another prompt, with 1 and 30 turns for two tasks, reads and is granted."""
+    how = replace(
+        rollout_config("enter-text", examples=False),
+        max_turns=30,
+        turns={"click-test-2": 1, "click-button": 30},
+    )
+    keep_how(tmp_path, Taught(("click-test-2", "click-button"), how))
+    waits = ScriptPlayer(lambda seen, turn: "noop(10)", policy.tokenizer)
+    read = []
+
+    def play_episodes(pages, clients, generator, tokenizer, config, report=None):
+        read.append(config)
+        return play(pages, clients, waits, config, report)
+
+    monkeypatch.setattr(benchmark, "standalone_generator", lambda *_: (policy.tokenizer, None))
+    monkeypatch.setattr(benchmark, "play_episodes", play_episodes)
+    pages = (PAGES[0], PAGES[6], EpisodeSpec("click-test", 0))
+    chosen = StandardSet("some", "", pages, 3)
+    plays = benchmark.policy_plays(str(tmp_path), chosen, browsers, get_profile(), 0.0, "")
+    assert [outcome.turns for outcome in play_set(chosen, plays, tmp_path)] == [1, 3, 3]
+    assert [(config.prompt, config.temperature) for config in read] == [(how.prompt, 0.0)]
+
+
 @pytest.mark.slow
 def test_a_policys_run_is_sampled_alike_when_it_goes_on(
     policy, generator, browsers, tmp_path, monkeypatch
 ):
     """Sampled answers, stopped between two parts: the second run samples what the first would
     have."""
-    from helpers.settings.profiles import get_profile
-
     monkeypatch.setattr(benchmark, "standalone_generator", lambda *_: (policy.tokenizer, generator))
     monkeypatch.setattr(benchmark, "PART", 2)
     chosen = StandardSet("some", "", PAGES[:4], 1)

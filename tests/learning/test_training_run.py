@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from tiny_models import tiny_policy_in
+from tiny_models import tiny_adapter, tiny_policy_in
 
 from helpers import command_line
 from helpers.episodes.episode import read_episodes
+from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
 from helpers.learning.recorder import read_metrics
 from helpers.settings.machine import vllm_problem
 from helpers.settings.paths import ROOT
@@ -111,6 +113,30 @@ def test_a_run_with_lora_leaves_a_result(whole):
     before, after = (read_episodes(whole / f"{name}.jsonl") for name in ("before", "after"))
     assert [e.seed for e in before] == [e.seed for e in after]
     assert [row["update"] for row in read_metrics(whole)] == [1, 2, 3]
+
+
+def test_an_adapter_goes_on_learning_and_is_asked_as_it_was_taught(policy, tmp_path):
+    start = tiny_adapter(tmp_path, policy.tokenizer)
+    how = rollout_config("enter-text", examples=False, max_turns=1)
+    keep_how(Path(start), Taught(("click-test",), how))
+    folder = tmp_path / "run"
+    done = run(
+        folder, "--policy", start, "--task", "click-test", "--lora", "--updates", "1", **TRAIN
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    before, after = (
+        load_file(Path(name) / "adapter_model.safetensors") for name in (start, folder / "policy")
+    )
+    assert before.keys() == after.keys()  # no second adapter on top of the first one
+    assert any((before[name] != after[name]).any() for name in before)
+    saved = json.loads((folder / "policy" / "adapter_config.json").read_text())
+    assert saved["base_model_name_or_path"] == str(tmp_path / "base")
+    assert kept_how(str(folder / "policy")).config == how
+    for name in ("before", "episodes", "after"):
+        prompt = policy.tokenizer.decode(read_episodes(folder / f"{name}.jsonl")[0].ledger.ids)
+        assert "fill(" in prompt, name  # the default prompt of click-test has no fields
+        assert prompt.count("Goal:") == 1, name  # and worked examples
 
 
 def kill_after_two_updates(folder, lora):

@@ -1,11 +1,33 @@
 """The demonstrations of a warm-up, and how much of them an update takes."""
 
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import torch
+from datasets import Dataset
+from safetensors.torch import load_file
+from tiny_models import tiny_adapter, tiny_llama
+from transformers import TrainerCallback
+from trl import SFTTrainer
 
+from helpers.command_line import run
+from helpers.episodes.how_played import Taught, kept_how, rollout_config
+from helpers.episodes.tasks import TRAIN_SEEDS
 from helpers.learning import warm_up
-from helpers.learning.warm_up import demonstrate, script_of
+from helpers.learning.arms.needs import measured_way
+from helpers.learning.checkpoints import checkpoints
+from helpers.learning.warm_up import Lesson, demonstrate, script_of
+from helpers.policy.loading import Policy, load_policy
+from helpers.settings.files import RunFileError
+from helpers.settings.profiles import get_profile
+from helpers.settings.run_folder import RUN, hold_to_settings
+from scripts import warm_up as command
+
+TASKS = ("click-test", "focus-text")
 
 
 def test_a_script_that_raises_loses_its_episode_and_not_the_run(browsers, policy, monkeypatch):
@@ -20,8 +42,138 @@ def test_a_script_that_raises_loses_its_episode_and_not_the_run(browsers, policy
 
 def test_an_update_takes_as_many_episodes_as_it_is_told(tmp_path):
     policy = SimpleNamespace(model=SimpleNamespace(device=torch.device("cpu")))
-    for batch in (1, 8, 10, 16):
-        config = warm_up._sft_config(policy, tmp_path, 1, 1e-4, 0, "float32", 3, batch)
-        assert config.per_device_train_batch_size * config.gradient_accumulation_steps == batch
-        assert config.per_device_train_batch_size <= warm_up.MOST_AT_ONCE
+    for batch, longest in itertools.product((1, 8, 10, 16), (100, 1_400, 7_000)):
+        config = warm_up._sft_config(policy, tmp_path, 1, 1e-4, 0, "float32", 3, batch, longest)
+        part = config.per_device_train_batch_size
+        assert part * config.gradient_accumulation_steps == batch
+        assert part <= warm_up.MOST_AT_ONCE
+        assert part * longest <= warm_up.MOST_TOKENS or part == 1
         assert config.max_steps == 3
+
+
+def test_the_head_computes_a_tenth_and_the_steps_are_those_of_trls_trainer(
+    browsers, policy, tmp_path
+):
+    shown = demonstrate(("click-button", "enter-text"), 4, browsers, policy.tokenizer)
+    examples = [warm_up.to_example(episode) for episode in shown]
+    longest = max(len(example["input_ids"]) for example in examples)
+    ends = {}
+    for kind in (SFTTrainer, warm_up.AnswersOnly):
+        model = tiny_llama(policy.tokenizer)
+        computed = []
+        model.lm_head.register_forward_hook(
+            lambda module, given, output, computed=computed: computed.append(output.shape[1])
+        )
+        trainer = kind(
+            model=model,
+            processing_class=policy.tokenizer,
+            args=warm_up._sft_config(
+                SimpleNamespace(model=model), tmp_path, 2, 1e-2, 0, "float32", 2, 8, longest
+            ),
+            train_dataset=Dataset.from_list(examples),
+        )
+        trainer.train()
+        ends[kind] = (model.state_dict(), trainer.state.log_history[-1]["train_loss"], computed)
+    (theirs, their_loss, _), (ours, our_loss, computed) = ends.values()
+    assert our_loss == pytest.approx(their_loss, abs=1e-5)
+    assert all(torch.allclose(theirs[name], ours[name], atol=1e-5) for name in theirs)
+    assert not torch.allclose(ours["lm_head.weight"], tiny_llama(policy.tokenizer).lm_head.weight)
+    assert 0 < max(computed) < longest / 2
+
+
+def test_an_adapter_goes_on_unless_a_new_one_is_asked_for(policy, tmp_path):
+    adapter = tiny_adapter(tmp_path, policy.tokenizer)
+    kept = load_file(Path(adapter) / "adapter_model.safetensors")
+    going_on = warm_up.policy_to_teach(adapter, 0, "cpu").model
+    trained = {name: w for name, w in going_on.named_parameters() if w.requires_grad}
+    assert len(trained) == len(kept)
+    assert all("lora_" in name for name in trained)
+    below = warm_up.policy_to_teach(adapter, 4, "cpu").model  # the adapter is part of the weights
+    assert not any("lora_" in name for name, _ in below.named_parameters())
+
+
+class StopsAt(TrainerCallback):
+    """The stop button, pressed after a step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            raise KeyboardInterrupt
+
+
+def weights_in(folder):
+    return load_policy(str(folder / "policy")).model.state_dict()
+
+
+def test_a_warm_up_that_was_stopped_ends_as_one_that_was_not(
+    browsers, policy, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(warm_up, "STEPS_KEPT", 2)
+    profile = replace(get_profile(scale="smoke"), dtype="float32")
+    taught = Taught(TASKS, rollout_config(TASKS, examples=False))
+    lesson = Lesson(demos=8, epochs=3, learning_rate=1e-2)
+
+    def learn(folder, clients):
+        tiny = Policy("tiny", "", policy.tokenizer, tiny_llama(policy.tokenizer))
+        return warm_up.warm_up(profile, tiny, taught, folder, lesson, clients)
+
+    whole = learn(tmp_path / "whole", browsers)
+    shown = (tmp_path / "whole" / warm_up.DEMONSTRATED).read_text()
+
+    folder = tmp_path / "stopped"
+    with monkeypatch.context() as patched:
+        patched.setattr(warm_up, "_Steps", lambda: StopsAt(5))
+        with pytest.raises(KeyboardInterrupt):
+            learn(folder, browsers)
+    assert [path.name for path in checkpoints(folder)] == ["checkpoint-4"]
+    again = learn(folder, [])  # nothing is played again: there is nobody to play it
+
+    assert again["steps"] == whole["steps"] == 6
+    assert (folder / warm_up.DEMONSTRATED).read_text() == shown
+    before, after = weights_in(tmp_path / "whole"), weights_in(folder)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not checkpoints(folder)
+
+
+def test_what_scripts_half_fail_is_not_shown_and_turns_are_those_they_need(
+    browsers, policy, tmp_path, monkeypatch
+):
+    def fails_most(observation, turn):
+        return 'click("a")' if observation.seed != TRAIN_SEEDS[0] else solves(observation, turn)
+
+    solves = warm_up.SCRIPTS["click-test-2"]
+    monkeypatch.setitem(warm_up.SCRIPTS, "click-test-2", fails_most)
+    tasks = ("click-test", "click-test-2", "enter-text")
+    taught = measured_way(tasks, tmp_path, browsers, policy.tokenizer)
+    assert taught.tasks == ("click-test", "enter-text")
+    assert [taught.config.turns_of(task) for task in taught.tasks] == [2, 3]
+    assert json.loads((tmp_path / "needs.json").read_text())["click-test-2"]["solved"] == 1
+    # What is kept is not measured again: there is nobody to play it.
+    assert measured_way(tasks, tmp_path, [], policy.tokenizer) == taught
+
+
+def test_a_folder_with_another_warm_up_is_refused(tmp_path):
+    hold_to_settings(tmp_path, {"tasks": ("click-test",), "demos": 3})
+    hold_to_settings(tmp_path, {"tasks": ("click-test",), "demos": 3})
+    kept = (tmp_path / RUN).read_text()
+    with pytest.raises(RunFileError, match=r"other settings \(demos\)"):
+        hold_to_settings(tmp_path, {"tasks": ("click-test",), "demos": 4})
+    assert (tmp_path / RUN).read_text() == kept
+
+
+@pytest.mark.slow
+def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, tmp_path):
+    folder = tmp_path / "warm"
+    words = ["--task", "click-test", "--measured", "--demos", "2", "--rank", "2"]
+    command_line = [*words, "--epochs", "1", "--output", str(folder)]
+    assert run(command.main, command_line) == 0
+    how = kept_how(str(folder / "policy"))
+    assert how.tasks == ("click-test",)
+    assert how.config.max_turns == 2  # the script's one, and one to spare
+    adapter = json.loads((folder / "policy" / "adapter_config.json").read_text())
+    assert (adapter["r"], adapter["base_model_name_or_path"]) == (2, "smollm2-135m")
+    result = json.loads((folder / "warm_up.json").read_text())
+    assert result["command"].split()[3:] == command_line
+    assert result["demonstrations"] == 2

@@ -17,6 +17,7 @@ COMMANDS = {
         "--demos": (*WHOLE[:3], *WHOLE[4:], "0"),
         "--epochs": ("nan", "inf", "-1", "0", "1e999", "many"),
         "--learning-rate": ("nan", "inf", "-1", "0", "2", "fast"),
+        "--rank": (*WHOLE, "1025"),
         "--seed": WHOLE,
     },
     train.main: {"--updates": (*WHOLE, "0"), "--seed": WHOLE},

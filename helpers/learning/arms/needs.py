@@ -7,17 +7,21 @@ script plays a few training pages with room to spare, and what it used is what a
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
+from helpers.episodes.how_played import Taught
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import train_seeds
 from helpers.learning.warm_up import script_of
 from helpers.policy.prompts import PromptConfig
+from helpers.settings.files import read_object, write_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,18 +53,16 @@ class Needs:
 
 
 def measure_needs(
-    tasks: Sequence[str], clients: Sequence[Client], tokenizer: PreTrainedTokenizerBase
+    tasks: Sequence[str],
+    clients: Sequence[Client],
+    tokenizer: PreTrainedTokenizerBase,
+    listeners: bool = False,
 ) -> dict[str, Needs]:
     """Let the script of each task play a few training pages; {task: what it used}.
 
-    A task whose script solved none of them is left out.
+    ``listeners``: the field of `PromptConfig`. A task whose script solved none of them is left out.
     """
-    config = RolloutConfig(
-        ROOM.max_turns,
-        ROOM.max_tokens,
-        max_length=ROOM.max_length,
-        prompt=PromptConfig(TAUGHT, examples=()),
-    )
+    config = replace(ROOM, prompt=PromptConfig(TAUGHT, examples=(), listeners=listeners))
     specs = [EpisodeSpec(task, seed) for task in tasks for seed in train_seeds(task)[:PAGES]]
     episodes = play(specs, clients, ScriptPlayer(script_of, tokenizer), config)
     needs = {}
@@ -69,6 +71,43 @@ def measure_needs(
         if any(episode.solved for episode in own):
             needs[task] = _needs_of(own)
     return needs
+
+
+def kept_needs(
+    path: Path,
+    tasks: Sequence[str],
+    clients: Sequence[Client],
+    tokenizer: PreTrainedTokenizerBase,
+    listeners: bool = False,
+) -> dict[str, Needs]:
+    """`measure_needs` the first time, and afterwards what ``path`` has kept of it."""
+    known = read_object(path)
+    if known is None:
+        needs = measure_needs(tasks, clients, tokenizer, listeners)
+        known = {task: asdict(need) for task, need in needs.items()}
+        write_whole(path, json.dumps(known, indent=1) + "\n")
+    return {
+        task: Needs(**{**need, "actions": tuple(need["actions"])}) for task, need in known.items()
+    }
+
+
+def measured_way(
+    tasks: Sequence[str],
+    folder: Path,
+    clients: Sequence[Client],
+    tokenizer: PreTrainedTokenizerBase,
+) -> Taught:
+    """The tasks that can be shown, and how all of them are played together (`config_of`).
+
+    The prompt shows every element that listens to clicks: scripts act on those, too. Left out are
+    tasks whose script solves less than half of its pages, or whose episodes have no room in `ROOM`.
+    What was measured is kept in ``folder``/needs.json.
+    """
+    needs = kept_needs(folder / "needs.json", tasks, clients, tokenizer, listeners=True)
+    shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
+    config = config_of(shown)
+    prompt = replace(config.prompt, listeners=True)
+    return Taught(tuple(shown), replace(config, prompt=prompt))
 
 
 def _needs_of(episodes: Sequence[Episode]) -> Needs:
