@@ -72,13 +72,14 @@ def main(
     hold_folder(folder)
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.arms.needs import measured_way
-    from helpers.learning.warm_up import MOST_SESSIONS, Lesson, policy_to_teach, warm_up
+    from helpers.learning.warm_up import MOST_SESSIONS, Lesson, warm_up
+    from helpers.policy.lora import load_to_train
 
     lesson = Lesson(demos, epochs, learning_rate, seed, rank)
     name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, **asdict(lesson)}
     hold_to_settings(folder, settings)
-    loaded = policy_to_teach(name, rank, profile.device)
+    loaded = load_to_train(name, profile.device, adapted=not rank)
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MOST_SESSIONS, profile.clients))
         taught = Taught(tasks, rollout_config(tasks, examples=False))

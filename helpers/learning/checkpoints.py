@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 STATE = "trainer_state.json"  # the trainer writes it last
 SETTINGS = "settings.json"  # the run's profile
-ADAPTER = "adapter_model.safetensors"
 PARTS = {  # what every checkpoint has, whatever else there is
     "model.safetensors": "*.safetensors",
     "optimizer.pt": "optimizer*",

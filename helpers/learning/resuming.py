@@ -6,13 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helpers.learning.checkpoints import (
-    ADAPTER,
-    SETTINGS,
-    last_checkpoint,
-    update_of,
-)
+from helpers.learning.checkpoints import SETTINGS, last_checkpoint, update_of
 from helpers.learning.recorder import read_metrics
+from helpers.policy.lora import ADAPTER
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import read_object
 from helpers.settings.run_folder import hold_folder

@@ -33,7 +33,7 @@ from helpers.episodes.rollout_func import make_rollout_func
 from helpers.episodes.tasks import task_names
 from helpers.evaluation.evaluate import Evaluation, difference, evaluate
 from helpers.learning.advantages import INSTEAD
-from helpers.learning.checkpoints import ADAPTER, Memory, saving
+from helpers.learning.checkpoints import Memory, saving
 from helpers.learning.configuration import (
     grpo_config,
     lora_config,
@@ -48,8 +48,8 @@ from helpers.learning.resuming import prepare_folder
 from helpers.learning.self_imitation import SelfImitation
 from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
-from helpers.policy.loading import Policy, load_policy, quiet_transformers
-from helpers.policy.lora import is_adapted, load_adapter, name_base, name_of_base
+from helpers.policy.loading import Policy, quiet_transformers
+from helpers.policy.lora import is_adapted, load_to_train, name_base, name_of_base
 from helpers.policy.pictures import FAMILIES
 from helpers.policy.vllm_engine import own_rendezvous, prepare_vllm
 from helpers.policy.vllm_pictures import (
@@ -249,7 +249,7 @@ def train(
     check_fits(profile, lora)
     tasks = task_names(test) if test else profile.tasks
     checkpoint = prepare_folder(folder, profile, lora, resume)
-    policy = policy_to_train(profile, lora)
+    policy = load_to_train(profile.policy, _device(profile), adapted=lora)
     with open_browsers(profile) as clients:
         start = time.monotonic()
         trainer = build_trainer(profile, policy, clients, folder, lora)
@@ -267,14 +267,6 @@ def train(
         after = measure("after", trainer, policy, tasks, clients, profile)
         seconds["total"] = time.monotonic() - start
     return save_result(folder, trainer, profile, first, after, seconds, lora)
-
-
-def policy_to_train(profile: Profile, lora: bool) -> Policy:
-    """The profile's policy in fp32. An adapter goes on being one where adapters are trained; else
-    it becomes part of the weights."""
-    if lora and (Path(profile.policy) / ADAPTER).exists():
-        return load_adapter(Path(profile.policy), _device(profile))
-    return load_policy(profile.policy, "float32", _device(profile))
 
 
 def _device(profile: Profile) -> str:

@@ -31,16 +31,11 @@ from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
-from helpers.learning.checkpoints import (
-    ADAPTER,
-    drop_checkpoints_after,
-    last_checkpoint,
-    saving,
-)
+from helpers.learning.checkpoints import drop_checkpoints_after, last_checkpoint, saving
 from helpers.learning.precision import prepare_weights
 from helpers.output import Progress
-from helpers.policy.loading import Policy, load_policy
-from helpers.policy.lora import is_adapted, load_adapter, lora_of_rank, small_adapter
+from helpers.policy.loading import Policy
+from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
 from helpers.settings.language import say
@@ -78,13 +73,6 @@ class Lesson:
     """Of the pages and of the training."""
     rank: int = 0
     """Of LoRA's new adapters; 0 trains what the policy has."""
-
-
-def policy_to_teach(name: str, rank: int, device: str) -> Policy:
-    """A policy in fp32. An adapter goes on learning where no new one (``rank``) is asked for."""
-    if not rank and (Path(name) / ADAPTER).exists():
-        return load_adapter(Path(name), device)
-    return load_policy(name, "float32", device)
 
 
 def warm_up(

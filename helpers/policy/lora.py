@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from peft import LoraConfig
     from torch.nn import Module
 
+ADAPTER = "adapter_model.safetensors"
+
 _LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 # LFM2 mixes short convolutions (in_proj, out_proj) with attention (out_proj, too) and calls its
 # feed-forward w1 w2 w3: the usual Llama list silently matches q, k and v of its six attention
@@ -79,6 +81,14 @@ def load_adapter(folder: Path, device: str = "cpu") -> Policy:
     return policy
 
 
+def load_to_train(name: str, device: str, adapted: bool) -> Policy:
+    """A policy by name, in fp32. An adapter in a folder goes on learning as one where ``adapted``;
+    else it becomes a part of the weights, as `load_policy` has it."""
+    if adapted and (Path(name) / ADAPTER).exists():
+        return load_adapter(Path(name), device)
+    return load_policy(name, "float32", device)
+
+
 def is_adapted(model: object) -> bool:
     """Whether a model has adapters already."""
     return hasattr(model, "peft_config")
@@ -112,7 +122,7 @@ def small_adapter(folder: Path, name: str) -> None:
     import torch
     from safetensors.torch import load_file, save_file
 
-    weights = folder / "adapter_model.safetensors"
+    weights = folder / ADAPTER
     halved = {key: value.to(torch.bfloat16) for key, value in load_file(weights).items()}
     save_file(halved, weights, metadata={"format": "pt"})
     name_base(folder, name)

@@ -22,6 +22,7 @@ from helpers.learning.arms.needs import measured_way
 from helpers.learning.checkpoints import checkpoints
 from helpers.learning.warm_up import Lesson, demonstrate, script_of
 from helpers.policy.loading import Policy, load_policy
+from helpers.policy.lora import load_to_train
 from helpers.settings.files import RunFileError
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import RUN, hold_to_settings
@@ -84,11 +85,11 @@ def test_the_head_computes_a_tenth_and_the_steps_are_those_of_trls_trainer(
 def test_an_adapter_goes_on_unless_a_new_one_is_asked_for(policy, tmp_path):
     adapter = tiny_adapter(tmp_path, policy.tokenizer)
     kept = load_file(Path(adapter) / "adapter_model.safetensors")
-    going_on = warm_up.policy_to_teach(adapter, 0, "cpu").model
+    going_on = load_to_train(adapter, "cpu", adapted=True).model
     trained = {name: w for name, w in going_on.named_parameters() if w.requires_grad}
     assert len(trained) == len(kept)
     assert all("lora_" in name for name in trained)
-    below = warm_up.policy_to_teach(adapter, 4, "cpu").model  # the adapter is part of the weights
+    below = load_to_train(adapter, "cpu", adapted=False).model  # the adapter is part of the weights
     assert not any("lora_" in name for name, _ in below.named_parameters())
 
 
