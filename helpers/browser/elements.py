@@ -17,19 +17,19 @@ def list_elements(tree: dict[str, Any], properties: Properties, focused: str) ->
     ``extract_dom_extra_properties``; ``focused`` is the bid of the focused element, or ""."""
     found: dict[str, Node] = {}
     nodes = {node["nodeId"]: node for node in tree["nodes"]}
-    for node in _in_order(tree):
+    for node in _in_order(nodes, tree["nodes"][0]["nodeId"]):
         bid = node.get("browsergym_id")
         if bid is None or bid in found:
             continue
         role = node["role"]["value"]
-        name = str(node.get("name", {}).get("value", "")).strip()
+        name = _name(node)
         seen = properties.get(bid, {})
         plain = role == "generic" or role in IGNORED_AXTREE_ROLES
         if plain and not name and not seen.get("clickable"):
             continue
         found[bid] = _element(bid, role, name, _value(node), seen, focused)
         if not name:
-            found[bid]["text"] = _first_text(node, nodes)
+            found[bid]["text"] = _first_text(nodes, node)
     for bid, seen in properties.items():
         # Not in the tree, for it has neither role nor name, yet it listens to clicks.
         if bid not in found and seen["clickable"] and seen["bbox"]:
@@ -37,10 +37,10 @@ def list_elements(tree: dict[str, Any], properties: Properties, focused: str) ->
     return list(found.values())
 
 
-def _in_order(tree: dict[str, Any]) -> Iterator[Node]:
-    """The nodes of the tree as its text has them: parents first, children from left to right."""
-    nodes = {node["nodeId"]: node for node in tree["nodes"]}
-    to_visit = [tree["nodes"][0]["nodeId"]]
+def _in_order(nodes: dict[str, Node], top: str) -> Iterator[Node]:
+    """The node ``top`` and those below it as the tree's text has them: parents first, children from
+    left to right."""
+    to_visit = [top]
     visited = set()
     while to_visit:
         node_id = to_visit.pop()
@@ -51,18 +51,15 @@ def _in_order(tree: dict[str, Any]) -> Iterator[Node]:
         yield nodes[node_id]
 
 
-def _first_text(node: Node, nodes: dict[str, Node]) -> str:
+def _first_text(nodes: dict[str, Node], node: Node) -> str:
     """The first text inside of a node, as the tree's text has it; "" where there is none."""
-    to_visit = list(reversed(node["childIds"]))
-    while to_visit:
-        inner = nodes.get(to_visit.pop())
-        if inner is None:
-            continue
-        text = str(inner.get("name", {}).get("value", "")).strip()
-        if inner["role"]["value"] == "StaticText" and text:
-            return text
-        to_visit.extend(reversed(inner["childIds"]))
-    return ""
+    inside = _in_order(nodes, node["nodeId"])
+    texts = (_name(inner) for inner in inside if inner["role"]["value"] == "StaticText")
+    return next(filter(None, texts), "")
+
+
+def _name(node: Node) -> str:
+    return str(node.get("name", {}).get("value", "")).strip()
 
 
 def _value(node: Node) -> str:

@@ -51,10 +51,8 @@ def rollout_config(
 def episode_config(profile: Profile) -> RolloutConfig:
     """How the profile's episodes are played in training: as its policy was taught, where that one's
     folder says so (`keep_how`), else as the tasks are by default."""
-    taught = kept_how(profile.policy)
-    if taught is None:
-        return _as_trained(profile.tasks, profile)
-    return replace(taught.config, temperature=profile.temperature, top_k=profile.top_k)
+    kept = taught_config(profile.policy, profile.temperature, profile.top_k)
+    return kept or _as_trained(profile.tasks, profile)
 
 
 def evaluation_config(
@@ -109,6 +107,17 @@ def keep_how(policy: Path, taught: Taught) -> None:
     write_whole(
         policy / HOW, json.dumps({"tasks": taught.tasks, "config": config}, indent=1) + "\n"
     )
+
+
+def taught_config(policy: str, temperature: float = 0.0, top_k: int = 0) -> RolloutConfig | None:
+    """How a policy by name is asked where its folder says it; None where it does not.
+
+    Raises `RunFileError` as `kept_how`.
+    """
+    taught = kept_how(policy)
+    if taught is None:
+        return None
+    return replace(taught.config, temperature=temperature, top_k=top_k)
 
 
 def kept_how(policy: str) -> Taught | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.how_played import evaluation_config, kept_how, rollout_config
+from helpers.episodes.how_played import evaluation_config, rollout_config, taught_config
 from helpers.episodes.play import play, play_episodes
 from helpers.episodes.players import Agent, AgentPlayer
 from helpers.episodes.tasks import task_names
@@ -67,11 +67,11 @@ def policy_plays(
     it was taught to, if that is before the set's last turn.
     """
     tokenizer, generator = standalone_generator(name, profile)
-    kept = None if taught else kept_how(name)
+    kept = None if taught else taught_config(name, temperature)
 
     def asked(tasks: tuple[str, ...]) -> RolloutConfig:
         if kept is not None:
-            return _at_most_turns_of(chosen, replace(kept.config, temperature=temperature))
+            return _at_most_turns_of(chosen, kept)
         prompt = tasks if taught == OWN_PROMPTS else task_names(taught)
         config = evaluation_config(tasks, prompt, profile, temperature)
         return _with_turns_of(chosen, config)

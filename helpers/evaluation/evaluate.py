@@ -7,14 +7,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
-from helpers.episodes.how_played import evaluation_config, kept_how
+from helpers.episodes.how_played import evaluation_config, taught_config
 from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, specs, task_names
 from helpers.evaluation.statistics import macro_mean, paired_change, wilson_interval
@@ -220,7 +220,7 @@ def play_policy(
     task with a prompt of its own; nothing: as its folder says (`keep_how`), else by ``tasks``.
     """
     tokenizer, generator = standalone_generator(name, profile)
-    how = None if taught else kept_how(name)
+    kept = None if taught else taught_config(name, temperature)
     taught = taught or tasks
     if taught == OWN_PROMPTS:
         rounds = [(task, (task,), (task,)) for task in task_names(tasks)]
@@ -228,10 +228,7 @@ def play_policy(
         rounds = [(name, task_names(tasks), task_names(taught))]
     episodes: list[Episode] = []
     for label, part, prompt in rounds:
-        if how is None:
-            config = evaluation_config(part, prompt, profile, temperature)
-        else:
-            config = replace(how.config, temperature=temperature)
+        config = kept or evaluation_config(part, prompt, profile, temperature)
         played = evaluate(label, part, n, clients, generator, tokenizer, config)
         episodes += played.episodes
     return Evaluation(name, episodes)

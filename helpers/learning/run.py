@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +27,7 @@ from helpers.episodes.how_played import (
     evaluation_config,
     keep_how,
     kept_how,
+    taught_config,
 )
 from helpers.episodes.rewards import strict_success
 from helpers.episodes.rollout_func import make_rollout_func
@@ -297,18 +298,11 @@ def measure(
             clients,
             trainer_generator(trainer, policy.tokenizer),
             policy.tokenizer,
-            _tested(tasks, profile),
+            taught_config(profile.policy) or evaluation_config(tasks, profile.tasks, profile),
         )
         print(result, flush=True)
     trainer.accelerator.wait_for_everyone()
     return result
-
-
-def _tested(tasks: Sequence[str], profile: Profile) -> RolloutConfig:
-    """How the profile's policy is tested: greedily, and otherwise as it is trained."""
-    if kept_how(profile.policy) is None:
-        return evaluation_config(tasks, profile.tasks, profile)
-    return replace(episode_config(profile), temperature=0.0, top_k=0)
 
 
 def save_result(

@@ -40,16 +40,16 @@ class Listeners:
         these."""
         return self._texts.get(bid or "", "")
 
-    def take(self, text: str) -> str:
-        """The line of the element that a text of the tree belongs to; "" where it is none's.
+    def take(self, text: str) -> Element | None:
+        """The element that a text of the tree belongs to; None where it is none's.
 
         Of elements within each other that begin with the same text the outermost has it.
         """
         for element in self._left:
             if element.text == text:
                 self._left = [e for e in self._left if e.text != text or not _within(e, element)]
-                return line_of(element, text)
-        return ""
+                return element
+        return None
 
     def insert_others(self, lines: list[tuple[str | None, str]], shown: Iterable[Element]) -> None:
         """Put those without any text where they stand in the page. ``lines``: (bid, line) of what
@@ -62,13 +62,13 @@ class Listeners:
             if not any(_within(element, other) for other in around if other is not element):
                 before = (_is_before(bid, element.bid) for bid, _ in lines)
                 place = max((i + 1 for i, is_before in enumerate(before) if is_before), default=0)
-                lines.insert(place, (element.bid, line_of(element, "")))
+                lines.insert(place, (element.bid, line_of("", element.role, element.bid)))
                 around.append(element)
 
 
-def line_of(element: Element, name: str) -> str:
+def line_of(name: str, role: str, bid: str) -> str:
     """An element as the policy reads it."""
-    return f'"{name}" {element.role} {element.bid}'
+    return f'"{name}" {role} {bid}'
 
 
 def _is_before(bid: str | None, other: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from helpers.browser.actions import EVERY_ACTION, signature
-from helpers.policy.listeners import Listeners
+from helpers.policy.listeners import Listeners, line_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -142,7 +142,7 @@ class _Node:
             for match in _STATE.finditer(self.rest)
             if match["value"] != "''"
         ]
-        return " ".join([f'"{name}"', self.role, str(self.bid), *states])
+        return " ".join([line_of(name, self.role, str(self.bid)), *states])
 
 
 def _nodes(axtree_txt: str) -> Iterator[_Node]:
@@ -187,8 +187,8 @@ def page_lines(
     for node in nodes:
         if node.role == "StaticText":
             said = bool(node.name) and node.name not in repeated
-            if line := listeners.take(node.name) if said else "":
-                lines.append((line.rpartition(" ")[2], line))
+            if said and (element := listeners.take(node.name)) is not None:
+                lines.append((element.bid, line_of(node.name, element.role, element.bid)))
             elif free_text and said and not repeats_goal(node.name):
                 lines.append((None, node.name))
         elif node.is_shown and not listeners.can_do_without(node.bid):

@@ -23,7 +23,7 @@ from helpers.episodes.play import play_episodes
 from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, specs
 from helpers.learning.adapter_runs import AdapterExperiment
 from helpers.learning.arms.choice import affordable, chosen_tasks
-from helpers.learning.arms.needs import Needs, config_of, kept_needs
+from helpers.learning.arms.needs import Needs, config_of, keep_needs, kept_needs, measure_needs
 from helpers.learning.arms.outcomes import Outcomes, Player, measure_outcomes, outcomes_of, rates
 from helpers.learning.arms.plan import DEMONSTRATIONS, Plan, arm_settings, run_folder
 from helpers.learning.checkpoints import drop_checkpoints_after
@@ -50,9 +50,12 @@ class Experiment(AdapterExperiment[Plan]):
 
     def needs(self) -> dict[str, Needs]:
         """What the candidates need, of those that are affordable."""
-        tokenizer = load_policy(self.plan.policy, weights=False).tokenizer
         path = self.folder / "needs.json"
-        needs = kept_needs(path, self.plan.candidates, self.clients, tokenizer)
+        needs = kept_needs(path)
+        if needs is None:
+            tokenizer = load_policy(self.plan.policy, weights=False).tokenizer
+            measured = measure_needs(self.plan.candidates, self.clients, tokenizer)
+            needs = keep_needs(path, measured)
         return affordable(needs, self.plan)
 
     def config(self) -> RolloutConfig:

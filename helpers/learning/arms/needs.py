@@ -73,19 +73,18 @@ def measure_needs(
     return needs
 
 
-def kept_needs(
-    path: Path,
-    tasks: Sequence[str],
-    clients: Sequence[Client],
-    tokenizer: PreTrainedTokenizerBase,
-    listeners: bool = False,
-) -> dict[str, Needs]:
-    """`measure_needs` the first time, and afterwards what ``path`` has kept of it."""
+def keep_needs(path: Path, needs: dict[str, Needs]) -> dict[str, Needs]:
+    """Write what was measured into a file, for `kept_needs`; returns it."""
+    known = {task: asdict(need) for task, need in needs.items()}
+    write_whole(path, json.dumps(known, indent=1) + "\n")
+    return needs
+
+
+def kept_needs(path: Path) -> dict[str, Needs] | None:
+    """What `keep_needs` has written; None where it has not."""
     known = read_object(path)
     if known is None:
-        needs = measure_needs(tasks, clients, tokenizer, listeners)
-        known = {task: asdict(need) for task, need in needs.items()}
-        write_whole(path, json.dumps(known, indent=1) + "\n")
+        return None
     return {
         task: Needs(**{**need, "actions": tuple(need["actions"])}) for task, need in known.items()
     }
@@ -103,7 +102,10 @@ def measured_way(
     tasks whose script solves less than half of its pages, or whose episodes have no room in `ROOM`.
     What was measured is kept in ``folder``/needs.json.
     """
-    needs = kept_needs(folder / "needs.json", tasks, clients, tokenizer, listeners=True)
+    path = folder / "needs.json"
+    needs = kept_needs(path)
+    if needs is None:
+        needs = keep_needs(path, measure_needs(tasks, clients, tokenizer, listeners=True))
     shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
     config = config_of(shown)
     prompt = replace(config.prompt, listeners=True)
