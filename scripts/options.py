@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import TEST_SEEDS, read_tasks
 from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.errors import ProfileError
 from helpers.settings.profiles import Profile, get_profile
 
 PolicyOption = Annotated[
@@ -15,7 +17,10 @@ PolicyOption = Annotated[
 ]
 TaskOption = Annotated[
     str | None,
-    typer.Option(help="a MiniWoB task, or several with commas; suite: the course's own list"),
+    typer.Option(
+        help="a MiniWoB task, or several with commas; suite: the course's own list; taught: those "
+        "that the folder of the policy says it was taught"
+    ),
 ]
 UpdatesOption = Annotated[int | None, typer.Option(help="how many updates the run has")]
 SeedOption = Annotated[int | None, typer.Option(help="the seed of the run")]
@@ -65,4 +70,16 @@ def chosen_profile(
     profile = replace(get_profile(), **given)
     if policy is None:
         profile = with_policy_at_hand(profile)
+    if profile.task == "taught":
+        return replace(profile, task=",".join(_taught(profile.policy)))
     return replace(profile, task=",".join(read_tasks(profile.task)))
+
+
+def _taught(policy: str) -> tuple[str, ...]:
+    """The tasks that the folder of a policy says it was taught."""
+    taught = kept_how(policy)
+    if taught is None:
+        raise ProfileError(
+            f"{policy} does not say which tasks it was taught: name them with --task."
+        )
+    return taught.tasks

@@ -2,11 +2,13 @@
 
     python -m scripts.train --task click-button --updates 20 --output runs/train
     python -m scripts.train --task suite --policy runs/warm/policy
+    python -m scripts.train --task taught --policy runs/one/policy --lora
     accelerate launch --num_processes 2 -m scripts.train --task click-button
 
-The second trains one policy on every task of the suite and tests it on each. The third deals the
-groups out to two processes, each with browsers of its own. What is not an option here is an
-environment variable, see `helpers.settings.profiles`. `helpers.learning.trainer` has the algorithm.
+The second trains one policy on every task of the suite and tests it on each; the third goes on with
+an adapter, on the tasks that its folder says it was taught. The fourth deals the groups out to two
+processes, each with browsers of its own. What is not an option here is an environment variable, see
+`helpers.settings.profiles`. `helpers.learning.trainer` has the algorithm.
 """
 
 import json

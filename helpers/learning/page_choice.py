@@ -11,6 +11,10 @@ been given, and its gradient is the one that plain GRPO has on those groups.
   page that was solved by a part of its group may come again, as levels of which something can be
   learned do in prioritized level replay (arXiv 2010.03934), but once: a policy learns by heart what
   comes again and again (``recordings/arms/revisited``). No further episode is played for it.
+
+Of many tasks most are solved or out of reach, and a curriculum needs updates to find out which.
+``COURSE_SCOUT`` plays so many pages of each task before the first update, with a group each, and
+leaves out the tasks in which none of these groups had a signal.
 """
 
 from __future__ import annotations
@@ -169,18 +173,34 @@ class PageChoice:
 
     def play(self, pages: Sequence[EpisodeSpec], play: PlayGroups, update: int) -> list[Group]:
         """The groups of an update, as many as ``pages``, which are those that come in turn."""
+        begin = time.monotonic()
+        scouts = self._scout(play)
+        scouting = time.monotonic() - begin
         if self.profile.curriculum == "success":
             pages = self._draw([None] * len(pages), update, 0)
         groups = play(pages)
         taught = self._take_note(groups)
         silent = [place for place, teaches in enumerate(taught) if not teaches]
-        self.played = Played(silent_before=len(silent) / len(groups))
+        self.played = Played(silent_before=len(silent) / len(groups), extra_episodes=scouts)
         begin = time.monotonic()
         self._fill(groups, silent, play, update)
         if self.played.extra_episodes:
-            self.played.extra_seconds = time.monotonic() - begin
+            self.played.extra_seconds = scouting + time.monotonic() - begin
         self.played.silent = len(silent) / len(groups)
         return groups
+
+    def _scout(self, play: PlayGroups) -> int:
+        """Find out in which tasks groups have a signal, unless something is known already; returns
+        how many episodes it took."""
+        if not self.profile.scout or self.record.groups:
+            return 0
+        draw = random.Random(f"{self.profile.seed} scout {os.environ.get('RANK', '0')}")
+        tasks = [task for task in self.profile.tasks for _ in range(self.profile.scout)]
+        groups = play([self._new_page(task, draw) for task in tasks])
+        self._take_note(groups)
+        for group in groups:
+            self._leave_out(group)
+        return sum(len(group) for group in groups)
 
     def _fill(self, groups: list[Group], silent: list[int], play: PlayGroups, update: int) -> None:
         """Put groups with a signal in the ``silent`` places while episodes are left; what remains
@@ -209,11 +229,18 @@ class PageChoice:
         process = os.environ.get("RANK", "0")
         draw = random.Random(f"{self.profile.seed} {update} {attempt} {process}")
         if self.profile.curriculum == "success":
-            names = self.profile.tasks
+            names = self._within_reach()
             chances = [self.record.chance(name) for name in names]
             drawn = draw.choices(names, chances, k=len(tasks))
             return [self._again_or_new(task, draw) for task in drawn]
         return [self._new_page(cast(str, task), draw) for task in tasks]
+
+    def _within_reach(self) -> Sequence[str]:
+        """What a curriculum draws from: all tasks, or those in which scouting found a signal."""
+        tasks = self.profile.tasks
+        if not self.profile.scout:
+            return tasks
+        return [task for task in tasks if self.record.signals.get(task)] or tasks
 
     def _again_or_new(self, task: str, draw: random.Random) -> EpisodeSpec:
         """A page that has had a signal before, or another one."""

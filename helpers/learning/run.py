@@ -50,7 +50,7 @@ from helpers.learning.self_imitation import SelfImitation
 from helpers.learning.trainer import Addition, BrowserGRPOTrainer, vllm_in_precision
 from helpers.policy.choosing import trainer_generator
 from helpers.policy.loading import Policy, quiet_transformers
-from helpers.policy.lora import is_adapted, load_to_train, name_base, name_of_base
+from helpers.policy.lora import is_adapted, load_to_train, name_adapter
 from helpers.policy.pictures import FAMILIES
 from helpers.policy.vllm_engine import own_rendezvous, prepare_vllm
 from helpers.policy.vllm_pictures import (
@@ -149,7 +149,14 @@ def page_choice(
     policy: Policy,
     recorder: Recorder,
 ) -> PageChoice | None:
-    """What chooses the pages of an update; None where they come in turn and none is left out."""
+    """What chooses the pages of an update; None where they come in turn and none is left out.
+
+    Raises `ProfileError` where tasks would be scouted and none could be left out.
+    """
+    if profile.scout and profile.curriculum == "none":
+        raise ProfileError(
+            "COURSE_SCOUT chooses tasks for a curriculum: set COURSE_CURRICULUM=success, too."
+        )
     if not profile.resample and profile.curriculum == "none":
         return None
     score = paid_by(reward_funcs, policy.tokenizer)
@@ -323,7 +330,7 @@ def save_result(
     with new_folder(folder / "policy") as policy, saving(folder):
         trainer.save_model(str(policy))
         if trainer.is_world_process_zero():
-            name_base(policy, name_of_base(profile.policy))
+            name_adapter(policy, profile.policy)
             taught = kept_how(profile.policy)
             if taught is not None:
                 keep_how(policy, taught)

@@ -81,7 +81,13 @@ def build_tools_trainer(
 
 def check_plain(profile: Profile) -> None:
     """Raise `ProfileError` where more than GRPO is asked for: here TRL plays, page by page."""
-    plain = {"resample": 0, "curriculum": "none", "advantages": "group", "self_imitation": 0}
+    plain = {
+        "resample": 0,
+        "curriculum": "none",
+        "scout": 0,
+        "advantages": "group",
+        "self_imitation": 0,
+    }
     for name, value in plain.items():
         if getattr(profile, name) != value:
             raise ProfileError(

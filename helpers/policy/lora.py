@@ -114,6 +114,17 @@ def name_of_base(name: str) -> str:
     return json.loads(path.read_text()).get("base_model_name_or_path") or name
 
 
+def name_adapter(folder: Path, start: str) -> None:
+    """Let the adapter that was saved in ``folder`` name the policy below it (`name_base`), where
+    ``start`` is the policy that was trained: that one itself, or one with an adapter, which then
+    gets no larger by going on. A folder without an adapter stays as it is."""
+    base = name_of_base(start)
+    if (folder / ADAPTER).exists() and (Path(start) / ADAPTER).exists():
+        small_adapter(folder, base)
+    else:
+        name_base(folder, base)
+
+
 def small_adapter(folder: Path, name: str) -> None:
     """Make the adapter that was saved in ``folder`` half as large, and one for other machines.
 

@@ -87,6 +87,9 @@ class Settings:
     """Episodes that an update may play beyond its own, on other pages, where groups ended alike."""
     curriculum: Literal["none", "success"] = "none"
     """none: tasks in turn; success: those tasks and pages that the policy solves now and then."""
+    scout: Annotated[int, Field(ge=0, le=1_000)] = 0
+    """Pages of each task that are played before the first update, each by a group: a curriculum
+    leaves out the tasks whose groups all ended alike."""
     advantages: Literal["group", "turns", "solved", "shuffled"] = "group"
     """group: GRPO; turns: with groups of turns on one page; solved: 1 or 0; shuffled: a control."""
     self_imitation: Annotated[int, Field(ge=0, le=1_000)] = 0

@@ -20,7 +20,7 @@ from helpers.learning.page_choice import PageChoice, SuccessRecord, has_signal, 
 from helpers.learning.recorder import read_metrics
 from helpers.learning.run import build_trainer
 from helpers.policy.loading import load_policy
-from helpers.settings.profiles import PROFILES
+from helpers.settings.profiles import PROFILES, ProfileError
 from helpers.settings.run_folder import release_folder
 
 PLAIN = replace(PROFILES["cpu"], groups=4, group_size=2, task="click-button,click-test")
@@ -211,6 +211,61 @@ def test_what_a_checkpoint_keeps_is_what_the_next_update_depends_on():
     assert fresh.calls != last[0].calls  # the record counts
 
 
+# Scouting
+
+
+def outcome_of_task(rewards):
+    """Plays pages whose groups are paid as their task is in ``rewards``, and counts them."""
+    played = []
+
+    def play(pages):
+        played.append([page.task for page in pages])
+        return [[Episode(p.task, p.seed, reward=r) for r in rewards[p.task]] for p in pages]
+
+    return play, played
+
+
+OUTCOMES = {"click-test": SOLVED, "click-option": FAILED, "click-button": SIGNAL}
+SCOUTING = replace(CURRICULUM, task=",".join(OUTCOMES), scout=2)
+
+
+def test_scouts_go_once_to_each_task_and_those_that_say_nothing_are_left_out():
+    left_out = []
+    choice = PageChoice(SCOUTING, on_extra=left_out.append)
+    play, played = outcome_of_task(OUTCOMES)
+    groups = choice.play(PAGES, play, update=0)
+    assert played[0] == [task for task in OUTCOMES for _ in range(2)]
+    assert len({(group[0].task, group[0].seed) for group in left_out}) == 6  # six pages
+    assert choice.played.extra_episodes == 12
+    assert {group[0].task for group in groups} == {"click-button"}
+    choice.play(PAGES, play, update=1)
+    assert played[1:] == [["click-button"] * 4] * 2
+    assert choice.played.extra_episodes == 0
+
+
+def test_where_no_scout_finds_a_signal_all_tasks_are_drawn():
+    play, played = outcome_of_task(dict.fromkeys(OUTCOMES, FAILED))
+    choice = PageChoice(SCOUTING)
+    for update in range(10):
+        choice.play(PAGES, play, update)
+    assert {task for tasks in played[1:] for task in tasks} == set(OUTCOMES)
+
+
+def test_a_run_that_goes_on_does_not_scout_again():
+    begun, resumed = PageChoice(SCOUTING), PageChoice(SCOUTING)
+    begun.play(PAGES, outcome_of_task(OUTCOMES)[0], update=0)
+    resumed.load(begun.state())
+    play, played = outcome_of_task(OUTCOMES)
+    resumed.play(PAGES, play, update=1)
+    assert played == [["click-button"] * 4]
+
+
+def test_scouts_without_a_curriculum_are_refused(policy, tmp_path):
+    profile = replace(PLAIN, scout=1)
+    with pytest.raises(ProfileError, match="COURSE_CURRICULUM=success"):
+        build_trainer(profile, policy, [], tmp_path, progress=False)
+
+
 # In the trainer, with the real policy on the real page
 
 
@@ -282,6 +337,7 @@ EVERYTHING = replace(
     REAL,
     task="click-button,click-test",
     curriculum="success",
+    scout=1,
     advantages="turns",
     self_imitation=2,
     groups=2,

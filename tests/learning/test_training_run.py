@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from tiny_models import tiny_adapter, tiny_policy_in
 
@@ -120,9 +121,7 @@ def test_an_adapter_goes_on_learning_and_is_asked_as_it_was_taught(policy, tmp_p
     how = rollout_config("enter-text", examples=False, max_turns=1)
     keep_how(Path(start), Taught(("click-test",), how))
     folder = tmp_path / "run"
-    done = run(
-        folder, "--policy", start, "--task", "click-test", "--lora", "--updates", "1", **TRAIN
-    )
+    done = run(folder, "--policy", start, "--task", "taught", "--lora", "--updates", "1", **TRAIN)
     assert done.returncode == 0, done.stderr[-3000:]
 
     before, after = (
@@ -130,6 +129,7 @@ def test_an_adapter_goes_on_learning_and_is_asked_as_it_was_taught(policy, tmp_p
     )
     assert before.keys() == after.keys()  # no second adapter on top of the first one
     assert any((before[name] != after[name]).any() for name in before)
+    assert all(weight.dtype is torch.bfloat16 for weight in after.values())  # as handed on
     saved = json.loads((folder / "policy" / "adapter_config.json").read_text())
     assert saved["base_model_name_or_path"] == str(tmp_path / "base")
     assert kept_how(str(folder / "policy")).config == how

@@ -18,6 +18,7 @@ ZERO_IS_GOOD = {
     "entropy",
     "seed",
     "resample",
+    "scout",
     "self_imitation",
 }
 HUGE = "9" * 40
@@ -113,3 +114,9 @@ def test_an_address_is_taken(cpu, address):
 def test_every_profile_is_in_range_at_every_scale(profile, scale):
     scaled = profiles.scaled(profile, scale)
     assert Profile(**{field.name: getattr(scaled, field.name) for field in fields(Settings)})
+
+
+def test_what_a_policy_was_taught_has_to_be_known(cpu, tmp_path):
+    with pytest.raises(ProfileError, match="name them with --task") as error:
+        chosen_profile(policy=str(tmp_path), task="taught")
+    assert str(error.value).startswith(str(tmp_path))
