@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark one arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -46,9 +46,10 @@ course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one,
 # The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 
+# Two processes at once: a thread for each, else they wait for one another.
 test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
-	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	OMP_NUM_THREADS=1 COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
 unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
@@ -95,6 +96,19 @@ benchmark: setup  ## play a standard set, on from where it was stopped (SET=webg
 	$(PY) -m scripts.benchmark $(call option,--set,SET) $(call option,--policy,POLICY) $(call option,--agent,AGENT) \
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
+
+# One policy for all tasks that have a script: shown, then practised. Each part is kept; one that was stopped goes on.
+ONE := runs/one-policy
+$(ONE)/shown/warm_up.json: | setup
+	COURSE_DTYPE=bfloat16 $(PY) -m scripts.warm_up --task scripted --measured --rank 16 --demos 24 --epochs 1 \
+		--learning-rate 5e-4 --output $(@D)
+$(ONE)/practised/result.json: $(ONE)/shown/warm_up.json | setup
+	VLLM_CPU_KVCACHE_SPACE=4 COURSE_CURRICULUM=success COURSE_SCOUT=1 COURSE_GROUPS=12 COURSE_GROUP_SIZE=6 COURSE_ACCUMULATE=12 \
+		COURSE_LORA_LEARNING_RATE=2e-4 COURSE_WARMUP=2 COURSE_SAVE_EVERY=5 COURSE_EVAL_EPISODES=2 \
+		$(PY) -m scripts.train --task taught --policy $(ONE)/shown/policy --lora --updates 24 --no-before --resume --output $(@D)
+
+one: $(ONE)/practised/result.json  ## one policy for every script: demonstrations, then GRPO, then WebGUM-56; on from where it was stopped (N=20 pages a task)
+	$(PY) -m scripts.benchmark --policy $(ONE)/practised/policy $(call option,--n,N)
 
 arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks SEED=0 ARM=grpo OUT=runs/arms FROM_RECORDING=1 RECORD=1)
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \

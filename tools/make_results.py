@@ -9,6 +9,7 @@ tools/templates/NAME.md.j2 holds its words, English and Chinese side by side. A 
 a colon (``time:05``, ``reading:05``) is a number within a sentence or a table.
 """
 
+import json
 import re
 import statistics
 import sys
@@ -23,9 +24,12 @@ import typer
 
 from helpers.command_line import run
 from helpers.episodes.advantages import group_advantages
+from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
+from helpers.evaluation.outcomes import Outcome
 from helpers.evaluation.statistics import macro_mean
+from helpers.learning.arms.outcomes import Solved, compare
 from helpers.learning.arms.plan import ARMS
 from helpers.output import clock
 from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT
@@ -55,6 +59,7 @@ SUITE_COLUMNS = (
     "grpo",
 )
 
+CHANGES = 5  # tasks that are named with what GRPO changed
 STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares of solved pages
 STANDARD_SETS = {"webgum56": "WebGUM-56", "browsergym125": "BrowserGym-125"}
 
@@ -157,6 +162,7 @@ def summary() -> Context:
         "full": [run.result for run in usual if not run.result["lora"]],
         "lora": [run.result for run in usual if run.result["lora"]],
         "suite": suite(),
+        "webgum": [one for one in benchmark()["sets"]["webgum56"]["ours"] if one["taught"]][::-1],
     }
 
 
@@ -361,6 +367,7 @@ def benchmark() -> Context:
                 "ours": ours,
                 "published": published[name],
                 "steps": _by_success(ours) if name == "webgum56" else [],
+                "gain": _gain_by_grpo(ours),
             }
     commands = [result["command"] for chosen in sets.values() for result in chosen["ours"]]
     return {"sets": sets, "commands": commands}
@@ -383,11 +390,61 @@ def _by_success(results: list[Context]) -> list[Context]:
     return [*steps, {"tasks": beyond}]
 
 
+def _gain_by_grpo(results: list[Context]) -> Context:
+    """What GRPO changed, on the same pages: of the set, of the tasks that it was given, and of the
+    others. {} where the policy was not played before and after it."""
+    before = next((one for one in results if one["taught"] and not one["grpo"]), None)
+    after = next((one for one in results if one["grpo"]), None)
+    if before is None or after is None:
+        return {}
+    choice = read_json(RECORDINGS / "one-policy" / "page_choice.json")["page_choice"]
+    given = {task for task, signals in choice["signals"].items() if signals}
+    was, now = (_solved(one["folder"]) for one in (before, after))
+    parts = {
+        "all": set(after["by_task"]),
+        "given": given & set(after["by_task"]),
+        "others": set(after["by_task"]) - given,
+    }
+    gain: Context = {"given": len(parts["given"]), "others": len(parts["others"])}
+    for name, tasks in parts.items():
+        pages = [
+            {page: tries for page, tries in solved.items() if EpisodeSpec.read(page).task in tasks}
+            for solved in (was, now)
+        ]
+        gain[f"{name}_change"] = compare([pages[0]], [pages[1]])
+    return {**gain, "most": _largest_changes(before, after)}
+
+
+def _largest_changes(before: Context, after: Context) -> list[tuple[str, float, float]]:
+    """The tasks that changed most: (task, per cent before, per cent after)."""
+    rates = [
+        {task: 100 * row["solved"] / row["n"] for task, row in result["by_task"].items()}
+        for result in (before, after)
+    ]
+    changes = [(task, rate, rates[1][task]) for task, rate in rates[0].items()]
+    return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))[:CHANGES]
+
+
+def _solved(folder: str) -> Solved:
+    """What of a benchmark was solved, page by page."""
+    path = RECORDINGS / "benchmark" / folder / "outcomes.jsonl"
+    solved: Solved = {}
+    for line in path.read_text().splitlines():
+        outcome = Outcome(**json.loads(line))
+        page = str(EpisodeSpec(outcome.task, outcome.seed))
+        solved.setdefault(page, []).append(None if outcome.lost else outcome.reward == 1.0)
+    return solved
+
+
 def _player_of(result: Context) -> Context:
-    """Of a policy that was played: its size, and what it was shown."""
-    warm_up = Path(result["who"]).parent / "warm_up.json"
-    taught = read_json(ROOT / warm_up) if warm_up.is_relative_to("recordings") else {}
-    return {"taught": taught, "size": "135M" if taught else ""}
+    """Of the policy of ``make one``: its size, what it was shown, and the GRPO after that, if any;
+    of an agent nothing."""
+    parts = Path(result["who"]).parts
+    if "one-policy" not in parts:
+        return {"taught": {}, "grpo": {}, "size": ""}
+    recorded = RECORDINGS / "one-policy"
+    grpo = {} if "shown" in parts else read_json(recorded / "grpo.json")
+    return {"taught": read_json(recorded / "warm_up.json"), "grpo": grpo, "size": "135M"}
 
 
 def doors() -> Context:

@@ -34,6 +34,7 @@ from helpers.episodes.rollout_func import rollout_columns
 from helpers.episodes.tasks import train_seeds
 from helpers.learning.configuration import process_count
 from helpers.policy.choosing import trainer_generator
+from helpers.settings.language import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -200,6 +201,16 @@ class PageChoice:
         self._take_note(groups)
         for group in groups:
             self._leave_out(group)
+        found = [task for task in self.profile.tasks if self.record.signals.get(task)]
+        print(
+            say(
+                "{found} of {tasks} tasks are solved now and then: {names}",
+                found=len(found),
+                tasks=len(self.profile.tasks),
+                names=", ".join(found) or "-",
+            ),
+            flush=True,
+        )
         return sum(len(group) for group in groups)
 
     def _fill(self, groups: list[Group], silent: list[int], play: PlayGroups, update: int) -> None:
