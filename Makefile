@@ -46,10 +46,9 @@ course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one,
 # The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 
-# Two processes at once: a thread for each, else they wait for one another.
 test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
-	OMP_NUM_THREADS=1 COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
 unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
