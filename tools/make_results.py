@@ -29,7 +29,7 @@ from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
 from helpers.evaluation.outcomes import Outcome
 from helpers.evaluation.statistics import macro_mean
-from helpers.learning.arms.outcomes import Solved, compare
+from helpers.learning.arms.outcomes import Solved, compare, outcomes_of, rates
 from helpers.learning.arms.plan import ARMS
 from helpers.output import clock
 from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT
@@ -162,7 +162,7 @@ def summary() -> Context:
         "full": [run.result for run in usual if not run.result["lora"]],
         "lora": [run.result for run in usual if run.result["lora"]],
         "suite": suite(),
-        "webgum": [one for one in benchmark()["sets"]["webgum56"]["ours"] if one["taught"]][::-1],
+        "webgum": _before_and_after(_played("webgum56")),
     }
 
 
@@ -352,12 +352,7 @@ def benchmark() -> Context:
     published = read_json(RECORDINGS / "benchmark" / "published.json")
     sets: dict[str, Context] = {}
     for name, title in STANDARD_SETS.items():
-        ours = [
-            {**result, **_player_of(result), "folder": path.parent.name}
-            for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
-            if (result := read_json(path))
-        ]
-        ours.sort(key=lambda result: result["macro"][0], reverse=True)
+        ours = _played(name)
         if ours:
             tasks = ours[0]["by_task"]
             sets[name] = {
@@ -373,67 +368,65 @@ def benchmark() -> Context:
     return {"sets": sets, "commands": commands}
 
 
+def _played(name: str) -> list[Context]:
+    """What was recorded of a standard set, the best first."""
+    results = [
+        {**result, **_player_of(result), "folder": path.parent.name}
+        for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
+        if (result := read_json(path))
+    ]
+    return sorted(results, key=lambda result: result["macro"][0], reverse=True)
+
+
 def _by_success(results: list[Context]) -> list[Context]:
     """The tasks by how much of each the best policy solves, from the best step of `STEPS` down, and
     last those that a text policy cannot do."""
     result = next((one for one in results if one["taught"]), None)
     if result is None:
         return []
-    rates = {task: row["solved"] / row["n"] for task, row in result["by_task"].items()}
+    success = {task: row["solved"] / row["n"] for task, row in result["by_task"].items()}
     steps = []
     for low, high in STEPS:
-        names = [t for t in rates if low <= rates[t] < high and t not in result["out_of_reach"]]
-        names.sort(key=lambda task: -rates[task])
-        tasks = [(task, 100 * rates[task]) for task in names]
+        names = [t for t in success if low <= success[t] < high and t not in result["out_of_reach"]]
+        names.sort(key=lambda task: -success[task])
+        tasks = [(task, 100 * success[task]) for task in names]
         steps.append({"low": low, "high": min(high, 1), "tasks": tasks})
-    beyond = [(task, 100 * rates[task]) for task in rates if task in result["out_of_reach"]]
+    beyond = [(task, 100 * success[task]) for task in success if task in result["out_of_reach"]]
     return [*steps, {"tasks": beyond}]
+
+
+def _before_and_after(results: list[Context]) -> tuple[Context, Context] | None:
+    """The results of a set without and with GRPO; None where one of them is not there."""
+    before = next((one for one in results if one["taught"] and not one["grpo"]), None)
+    after = next((one for one in results if one["grpo"]), None)
+    return None if before is None or after is None else (before, after)
 
 
 def _gain_by_grpo(results: list[Context]) -> Context:
     """What GRPO changed, on the same pages: of the set, of the tasks that it was given, and of the
-    others. {} where the policy was not played before and after it."""
-    before = next((one for one in results if one["taught"] and not one["grpo"]), None)
-    after = next((one for one in results if one["grpo"]), None)
-    if before is None or after is None:
+    others, and the tasks that changed most: (task, before, after). {} where the policy was not
+    played before and after it."""
+    both = _before_and_after(results)
+    if both is None:
         return {}
+    was, now = (_solved(one["folder"]) for one in both)
+    tasks = set(both[0]["by_task"])
     choice = read_json(RECORDINGS / "one-policy" / "page_choice.json")["page_choice"]
-    given = {task for task, signals in choice["signals"].items() if signals}
-    was, now = (_solved(one["folder"]) for one in (before, after))
-    parts = {
-        "all": set(after["by_task"]),
-        "given": given & set(after["by_task"]),
-        "others": set(after["by_task"]) - given,
-    }
-    gain: Context = {"given": len(parts["given"]), "others": len(parts["others"])}
-    for name, tasks in parts.items():
-        pages = [
-            {page: tries for page, tries in solved.items() if EpisodeSpec.read(page).task in tasks}
-            for solved in (was, now)
-        ]
-        gain[f"{name}_change"] = compare([pages[0]], [pages[1]])
-    return {**gain, "most": _largest_changes(before, after)}
-
-
-def _largest_changes(before: Context, after: Context) -> list[tuple[str, float, float]]:
-    """The tasks that changed most: (task, per cent before, per cent after)."""
-    rates = [
-        {task: 100 * row["solved"] / row["n"] for task, row in result["by_task"].items()}
-        for result in (before, after)
-    ]
-    changes = [(task, rate, rates[1][task]) for task, rate in rates[0].items()]
-    return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))[:CHANGES]
+    given = tasks & {task for task, signals in choice["signals"].items() if signals}
+    gain: Context = {"given": len(given), "others": len(tasks - given)}
+    for name, part in {"all": tasks, "given": given, "others": tasks - given}.items():
+        pages = {page: tries for page, tries in was.items() if EpisodeSpec.read(page).task in part}
+        gain[f"{name}_change"] = compare([pages], [now])
+    before, after = rates(was), rates(now)
+    changes = [(task, before[task][0], after[task][0]) for task in sorted(tasks)]
+    changes.sort(key=lambda change: round(abs(change[2] - change[1]), 4), reverse=True)
+    return {**gain, "most": changes[:CHANGES]}
 
 
 def _solved(folder: str) -> Solved:
     """What of a benchmark was solved, page by page."""
-    path = RECORDINGS / "benchmark" / folder / "outcomes.jsonl"
-    solved: Solved = {}
-    for line in path.read_text().splitlines():
-        outcome = Outcome(**json.loads(line))
-        page = str(EpisodeSpec(outcome.task, outcome.seed))
-        solved.setdefault(page, []).append(None if outcome.lost else outcome.reward == 1.0)
-    return solved
+    lines = (RECORDINGS / "benchmark" / folder / "outcomes.jsonl").read_text().splitlines()
+    return outcomes_of(Outcome(**json.loads(line)) for line in lines)
 
 
 def _player_of(result: Context) -> Context:

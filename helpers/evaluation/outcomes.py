@@ -55,6 +55,11 @@ class Outcome:
         return self.reward is None
 
     @property
+    def solved(self) -> bool:
+        """Strict success, as `Episode.solved`."""
+        return self.reward == 1.0
+
+    @property
     def paid_in_stock(self) -> bool:
         """Whether stock BrowserGym pays: for any raw reward above 0, and for none after a click on
         a link to "#"."""
@@ -124,7 +129,7 @@ def _macro(rows: dict[str, dict[str, Any]], key: str) -> list[float]:
 def _row(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The numbers of one task."""
     scored = [outcome for outcome in outcomes if not outcome.lost]
-    solved = sum(outcome.reward == 1.0 for outcome in scored)
+    solved = sum(outcome.solved for outcome in scored)
     low, high = wilson_interval(solved, len(scored))
     kinds: Counter[str] = Counter()
     for outcome in scored:

@@ -195,13 +195,13 @@ class PageChoice:
         how many episodes it took."""
         if not self.profile.scout or self.record.groups:
             return 0
-        draw = random.Random(f"{self.profile.seed} scout {os.environ.get('RANK', '0')}")
+        draw = self._dice("scout")
         tasks = [task for task in self.profile.tasks for _ in range(self.profile.scout)]
         groups = play([self._new_page(task, draw) for task in tasks])
         self._take_note(groups)
         for group in groups:
             self._leave_out(group)
-        found = [task for task in self.profile.tasks if self.record.signals.get(task)]
+        found = self._with_signal()
         print(
             say(
                 "{found} of {tasks} tasks are solved now and then: {names}",
@@ -237,8 +237,7 @@ class PageChoice:
 
     def _draw(self, tasks: Sequence[str | None], update: int, attempt: int) -> list[EpisodeSpec]:
         """A page for each of ``tasks``; with a curriculum the tasks are drawn as well."""
-        process = os.environ.get("RANK", "0")
-        draw = random.Random(f"{self.profile.seed} {update} {attempt} {process}")
+        draw = self._dice(f"{update} {attempt}")
         if self.profile.curriculum == "success":
             names = self._within_reach()
             chances = [self.record.chance(name) for name in names]
@@ -248,10 +247,16 @@ class PageChoice:
 
     def _within_reach(self) -> Sequence[str]:
         """What a curriculum draws from: all tasks, or those in which scouting found a signal."""
-        tasks = self.profile.tasks
-        if not self.profile.scout:
-            return tasks
-        return [task for task in tasks if self.record.signals.get(task)] or tasks
+        found = self._with_signal() if self.profile.scout else []
+        return found or self.profile.tasks
+
+    def _with_signal(self) -> list[str]:
+        """The tasks of which a group has had a signal."""
+        return [task for task in self.profile.tasks if self.record.signals.get(task)]
+
+    def _dice(self, of_what: str) -> random.Random:
+        """Of one purpose: each process and each seed throws others."""
+        return random.Random(f"{self.profile.seed} {of_what} {os.environ.get('RANK', '0')}")
 
     def _again_or_new(self, task: str, draw: random.Random) -> EpisodeSpec:
         """A page that has had a signal before, or another one."""

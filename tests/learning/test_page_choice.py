@@ -45,10 +45,22 @@ class Pages:
 
 
 SIGNAL, FAILED, SOLVED, LOST = (0.0, 1.0), (0.0, 0.0), (1.0, 1.0), (None, None)
+OUTCOMES = {"click-test": SOLVED, "click-option": FAILED, "click-button": SIGNAL}
 
 
 def rewards_of(groups):
     return [tuple(episode.reward for episode in group) for group in groups]
+
+
+def outcome_of_task(rewards):
+    """Plays pages whose groups are paid as their task is in ``rewards``, and counts them."""
+    played = []
+
+    def play(pages):
+        played.append([page.task for page in pages])
+        return [[Episode(p.task, p.seed, reward=r) for r in rewards[p.task]] for p in pages]
+
+    return play, played
 
 
 # What is played again
@@ -165,19 +177,12 @@ def test_no_page_comes_more_than_twice():
 
 def test_what_is_neither_solved_nor_out_of_reach_is_drawn_most():
     """Three tasks: solved, never solved, and solved half of the time."""
-    tasks = {"click-test": SOLVED, "click-option": FAILED, "click-button": SIGNAL}
-    choice = PageChoice(replace(CURRICULUM, task=",".join(tasks), groups=20))
-    drawn = Counter()
-
-    def play(pages):
-        drawn.update(page.task for page in pages)
-        return [[Episode(p.task, p.seed, reward=r) for r in tasks[p.task]] for p in pages]
-
+    choice = PageChoice(replace(CURRICULUM, task=",".join(OUTCOMES), groups=20))
+    play, played = outcome_of_task(OUTCOMES)
     pages = [EpisodeSpec("click-test", i) for i in range(20)]
-    choice.play(pages, play, update=0)
-    drawn.clear()
-    for update in range(1, 11):
+    for update in range(11):
         choice.play(pages, play, update)
+    drawn = Counter(task for tasks in played[1:] for task in tasks)
     assert drawn["click-button"] > 0.75 * drawn.total()
     assert drawn["click-test"] > 0  # a task is never given up
     assert drawn["click-option"] > 0
@@ -214,18 +219,6 @@ def test_what_a_checkpoint_keeps_is_what_the_next_update_depends_on():
 # Scouting
 
 
-def outcome_of_task(rewards):
-    """Plays pages whose groups are paid as their task is in ``rewards``, and counts them."""
-    played = []
-
-    def play(pages):
-        played.append([page.task for page in pages])
-        return [[Episode(p.task, p.seed, reward=r) for r in rewards[p.task]] for p in pages]
-
-    return play, played
-
-
-OUTCOMES = {"click-test": SOLVED, "click-option": FAILED, "click-button": SIGNAL}
 SCOUTING = replace(CURRICULUM, task=",".join(OUTCOMES), scout=2)
 
 

@@ -11,6 +11,7 @@ from helpers.evaluation.statistics import macro_mean, paired_change
 
 if TYPE_CHECKING:
     from helpers.episodes.episode import Episode
+    from helpers.evaluation.outcomes import Outcome
 
 Solved = dict[str, list[bool | None]]
 """For each page, "task#seed", its episodes in the order in which they were played; None where the
@@ -39,7 +40,7 @@ def _any_solved(tries: Sequence[bool | None]) -> bool | None:
     return any(known) if known else None
 
 
-def outcomes_of(episodes: Iterable[Episode]) -> Solved:
+def outcomes_of(episodes: Iterable[Episode | Outcome]) -> Solved:
     """What was solved, page by page."""
     solved: Solved = {}
     for episode in episodes:
