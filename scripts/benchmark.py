@@ -17,7 +17,7 @@ from helpers.command_line import run
 from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import TEST_SEEDS, read_tasks
 from helpers.evaluation.baselines import AGENTS
-from helpers.evaluation.benchmark import FILE, agent_plays, play_set, policy_plays
+from helpers.evaluation.benchmark import FILE, PART, agent_plays, play_set, policy_plays
 from helpers.evaluation.evaluate import OWN_PROMPTS
 from helpers.evaluation.outcomes import Outcome, summary
 from helpers.evaluation.report import benchmark_report
@@ -31,7 +31,8 @@ from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import RUN, hold_folder, hold_to_settings, release_folder
 from scripts.options import PolicyOption, TemperatureOption
 
-MAX_CLIENTS = 32
+MOST_CLIENTS = {"cpu": 32, "cuda": 64}
+PARTS = {"cpu": 1, "cuda": 4}  # of `benchmark.PART` pages, played together
 RESULT = "result.json"
 
 SetName = Literal["webgum56", "browsergym125", "suite"]  # those of `SETS`
@@ -82,12 +83,13 @@ def play_pages(
     """
     profile = get_profile()
     with start_browser_server(workers=profile.workers) as server:
-        clients = server.clients(min(MAX_CLIENTS, profile.clients))
+        clients = server.clients(min(MOST_CLIENTS[profile.device], profile.clients))
         if agent:
             players = agent_plays(AGENTS.get(agent, AGENTS["oracle"]), pages, clients)
             return play_set(pages, players, folder)
         players = policy_plays(name, pages, clients, profile, temperature, prompts)
-        return play_set(pages, players, folder, one_task_each=prompts == OWN_PROMPTS)
+        size = PART * PARTS[profile.device]
+        return play_set(pages, players, folder, prompts == OWN_PROMPTS, size)
 
 
 def result_of(

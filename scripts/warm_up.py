@@ -55,6 +55,7 @@ def main(
     rank: Annotated[
         int, typer.Option(min=0, max=1_024, help="of LoRA's adapters; 0: train all weights")
     ] = 0,
+    batch: Annotated[int, typer.Option(min=1, max=1_024, help="episodes of a step")] = 8,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="of the pages and of the training")
     ] = 0,
@@ -75,7 +76,7 @@ def main(
     from helpers.learning.warm_up import MOST_SESSIONS, Lesson, warm_up
     from helpers.policy.lora import load_to_train
 
-    lesson = Lesson(demos, epochs, learning_rate, seed, rank)
+    lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch)
     name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, **asdict(lesson)}
     hold_to_settings(folder, settings)

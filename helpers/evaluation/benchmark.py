@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from helpers.browser.models import Client
     from helpers.settings.profiles import Profile
 
-PART = 64  # pages of one part
+PART = 64  # pages of one part; on a GPU, which is sooner done with them, four times as many
 TRIES = 3  # of a page that the infrastructure loses
 FILE = "outcomes.jsonl"
 
@@ -107,12 +107,18 @@ def _fix_what_is_sampled(pages: Sequence[EpisodeSpec]) -> None:
     torch.manual_seed(zlib.crc32(" ".join(str(page) for page in pages).encode()))
 
 
-def parts(pages: Sequence[EpisodeSpec], one_task_each: bool) -> Iterator[list[int]]:
-    """The places of the pages of each part. ``one_task_each``: no part holds two tasks."""
+def parts(
+    pages: Sequence[EpisodeSpec], one_task_each: bool, size: int | None = None
+) -> Iterator[list[int]]:
+    """The places of the pages of each part: ``size`` of them (by default `PART`), or what is left.
+
+    ``one_task_each``: no part holds two tasks.
+    """
+    size = size or PART
     part: list[int] = []
     for place, page in enumerate(pages):
         other_task = one_task_each and part and pages[part[0]].task != page.task
-        if len(part) == PART or other_task:
+        if len(part) == size or other_task:
             yield part
             part = []
         part.append(place)
@@ -121,7 +127,11 @@ def parts(pages: Sequence[EpisodeSpec], one_task_each: bool) -> Iterator[list[in
 
 
 def play_set(
-    chosen: StandardSet, players: Players, folder: Path, one_task_each: bool = False
+    chosen: StandardSet,
+    players: Players,
+    folder: Path,
+    one_task_each: bool = False,
+    part_size: int | None = None,
 ) -> list[Outcome]:
     """Play what is not yet in ``folder``; returns the outcomes of all pages, in their order.
 
@@ -132,7 +142,7 @@ def play_set(
     outcomes = read_outcomes(path, pages)
     what = say("{name}: episodes", name=chosen.name)
     with Progress(len(pages), what, initial=len(outcomes)) as bar:
-        for part in parts(pages, one_task_each):
+        for part in parts(pages, one_task_each, part_size):
             if not all(place in outcomes for place in part):
                 before = len(set(outcomes) - set(part))
                 outcomes |= _play_places(path, pages, part, players, _report(bar, before))

@@ -53,8 +53,9 @@ if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
     from helpers.episodes.config import RolloutConfig
 
-MOST_AT_ONCE = 8  # episodes that go through the model together
+MOST_AT_ONCE = 8  # episodes that go through the model together on a CPU; on a GPU as many as fit
 MOST_TOKENS = 6_000  # of all of them, padded: 11,000 of a 135M model need more than 20 GB
+TOKENS_A_GB = 400  # of a GPU's memory, which vLLM and other runs may share
 STEPS_KEPT = 50  # between two checkpoints of a warm-up
 DEMONSTRATED = "demonstrations.jsonl"
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
@@ -73,6 +74,8 @@ class Lesson:
     """Of the pages and of the training."""
     rank: int = 0
     """Of LoRA's new adapters; 0 trains what the policy has."""
+    batch: int = 8
+    """Episodes of each step."""
 
 
 def warm_up(
@@ -116,6 +119,7 @@ def warm_up(
         lesson.learning_rate,
         lesson.seed,
         profile.dtype,
+        batch=lesson.batch,
         rank=lesson.rank,
         keep_every=STEPS_KEPT,
     )
@@ -343,6 +347,14 @@ class _Steps(TrainerCallback):
         self._bar.close()
 
 
+def _most_at_once(device: torch.device, longest: int) -> int:
+    """How many episodes of at most ``longest`` tokens go through the model together."""
+    if device.type == "cpu":
+        return max(1, min(MOST_AT_ONCE, MOST_TOKENS // longest))
+    memory = torch.cuda.get_device_properties(device).total_memory / 1e9
+    return max(1, int(TOKENS_A_GB * memory) // longest)
+
+
 def _sft_config(
     policy: Policy,
     folder: Path,
@@ -356,7 +368,7 @@ def _sft_config(
     keep_every: int = 0,
 ) -> SFTConfig:
     """The settings of TRL's `SFTTrainer`. ``longest``: tokens of the longest episode."""
-    most = max(1, min(MOST_AT_ONCE, MOST_TOKENS // longest))
+    most = _most_at_once(policy.model.device, longest)
     part = max(n for n in range(1, most + 1) if batch % n == 0)
     on_cpu = policy.model.device.type == "cpu"
     return SFTConfig(

@@ -54,6 +54,7 @@ def test_parts_hold_every_page_once_and_do_not_depend_on_what_is_done(short_part
         [4, 5, 6, 7],
         [8, 9, 10, 11],
     ]
+    assert [len(part) for part in parts(PAGES, one_task_each=False, size=5)] == [5, 5, 2]
     own = list(parts(PAGES, one_task_each=True))
     assert own == [[0, 1, 2, 3], [4, 5], [6, 7, 8, 9], [10, 11]]
     assert all(len({PAGES[place].task for place in part}) == 1 for part in own)
