@@ -81,10 +81,10 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
 	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
 
-warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted DEMOS=30 EPOCHS=2 RATE= RANK= SEED= MEASURED=1 OUT=runs/warm)
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted DEMOS=30 EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 OUT=runs/warm)
 	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call flag,--measured,MEASURED) \
 		$(call option,--demos,DEMOS) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
-		$(call option,--seed,SEED) $(call option,--output,OUT)
+		$(call option,--batch,BATCH) $(call option,--seed,SEED) $(call option,--output,OUT)
 
 evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 OUT=)
 	$(PY) -m scripts.evaluate $(call option,--policy,POLICY) $(call option,--agent,AGENT) $(call option,--task,TASK) \
@@ -96,15 +96,30 @@ benchmark: setup  ## play a standard set, on from where it was stopped (SET=webg
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
 
-# One policy for all tasks that have a script: shown, then practised. Each part is kept; one that was stopped goes on.
+# One policy for all tasks that have a script: shown, then practised. Each part is kept; one that was stopped goes on. What a GPU does in
+# a quarter of an hour would take two cores most of a day, so they are shown less and practise less. A processor without bf16 computes it
+# many times slower than fp32.
+GPU ?= $(shell command -v nvidia-smi 2>/dev/null)
+ifneq ($(GPU),)
+ONE := runs/one-policy-gpu
+ONE_DTYPE := bfloat16
+ONE_SHOWN := --demos 64 --epochs 2 --batch 16
+ONE_PRACTISED := COURSE_GROUPS=24 COURSE_GROUP_SIZE=8 COURSE_RESAMPLE=64 COURSE_LORA_LEARNING_RATE=3e-4 COURSE_SAVE_EVERY=10 \
+	COURSE_CLIENTS=128 COURSE_WORKERS=10 COURSE_VLLM_MEMORY=0.15
+ONE_UPDATES := 32
+else
 ONE := runs/one-policy
+ONE_DTYPE := $(if $(shell grep -E 'amx_bf16|avx512_bf16' /proc/cpuinfo 2>/dev/null),bfloat16,float32)
+ONE_SHOWN := --demos 24 --epochs 1
+ONE_PRACTISED := COURSE_GROUPS=12 COURSE_GROUP_SIZE=6 COURSE_LORA_LEARNING_RATE=2e-4 COURSE_SAVE_EVERY=5 VLLM_CPU_KVCACHE_SPACE=4
+ONE_UPDATES := 24
+endif
 $(ONE)/shown/warm_up.json: | setup
-	COURSE_DTYPE=bfloat16 $(PY) -m scripts.warm_up --task scripted --measured --rank 16 --demos 24 --epochs 1 \
+	COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --measured --rank 16 $(ONE_SHOWN) \
 		--learning-rate 5e-4 --output $(@D)
 $(ONE)/practised/result.json: $(ONE)/shown/warm_up.json | setup
-	VLLM_CPU_KVCACHE_SPACE=4 COURSE_CURRICULUM=success COURSE_SCOUT=1 COURSE_GROUPS=12 COURSE_GROUP_SIZE=6 COURSE_ACCUMULATE=12 \
-		COURSE_LORA_LEARNING_RATE=2e-4 COURSE_WARMUP=2 COURSE_SAVE_EVERY=5 COURSE_EVAL_EPISODES=2 \
-		$(PY) -m scripts.train --task taught --policy $(ONE)/shown/policy --lora --updates 24 --no-before --resume --output $(@D)
+	COURSE_CURRICULUM=success COURSE_SCOUT=1 COURSE_ACCUMULATE=12 COURSE_WARMUP=2 COURSE_EVAL_EPISODES=2 $(ONE_PRACTISED) \
+		$(PY) -m scripts.train --task taught --policy $(ONE)/shown/policy --lora --updates $(ONE_UPDATES) --no-before --resume --output $(@D)
 
 one: $(ONE)/practised/result.json  ## one policy for every script: demonstrations, then GRPO, then WebGUM-56; on from where it was stopped (N=20 pages a task)
 	$(PY) -m scripts.benchmark --policy $(ONE)/practised/policy $(call option,--n,N)

@@ -61,6 +61,8 @@ SUITE_COLUMNS = (
 
 CHANGES = 5  # tasks that are named with what GRPO changed
 STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares of solved pages
+# What `make one` made on a GPU and on two cores: where it is recorded, and where it was made.
+ONE_POLICY = {"one-policy": "one-policy-gpu", "one-policy-2-cores": "one-policy"}
 STANDARD_SETS = {"webgum56": "WebGUM-56", "browsergym125": "BrowserGym-125"}
 
 # In the first table of a notebook, and in the headings of its sections.
@@ -162,7 +164,7 @@ def summary() -> Context:
         "full": [run.result for run in usual if not run.result["lora"]],
         "lora": [run.result for run in usual if run.result["lora"]],
         "suite": suite(),
-        "webgum": _before_and_after(_played("webgum56")),
+        "webgum": next(iter(_before_and_after(_played("webgum56")).values()), None),
     }
 
 
@@ -218,6 +220,11 @@ def four_rollouts() -> Context:
 def settings() -> Context:
     """The profiles, of which the template shows field by field."""
     return {"profiles": PROFILES}
+
+
+def gpu() -> Context:
+    """Trainings on a GPU, as it is recorded in recordings/gpu/."""
+    return {"runs": find_runs(RECORDINGS / "gpu")}
 
 
 def predictions() -> Context:
@@ -362,7 +369,7 @@ def benchmark() -> Context:
                 "ours": ours,
                 "published": published[name],
                 "steps": _by_success(ours) if name == "webgum56" else [],
-                "gain": _gain_by_grpo(ours),
+                "gains": _gains_by_grpo(ours),
             }
     commands = [result["command"] for chosen in sets.values() for result in chosen["ours"]]
     return {"sets": sets, "commands": commands}
@@ -395,24 +402,40 @@ def _by_success(results: list[Context]) -> list[Context]:
     return [*steps, {"tasks": beyond}]
 
 
-def _before_and_after(results: list[Context]) -> tuple[Context, Context] | None:
-    """The results of a set without and with GRPO; None where one of them is not there."""
-    before = next((one for one in results if one["taught"] and not one["grpo"]), None)
-    after = next((one for one in results if one["grpo"]), None)
-    return None if before is None or after is None else (before, after)
+def _before_and_after(results: list[Context]) -> dict[str, tuple[Context, Context]]:
+    """The results of a set before and after GRPO, for each policy of `ONE_POLICY` that has both."""
+    pairs = {}
+    for name in ONE_POLICY:
+        own = [one for one in results if one["recorded"] == name]
+        before = [one for one in own if not one["grpo"]]
+        after = [one for one in own if one["grpo"]]
+        if before and after:
+            pairs[name] = (before[0], after[0])
+    return pairs
 
 
-def _gain_by_grpo(results: list[Context]) -> Context:
+def _gains_by_grpo(results: list[Context]) -> list[Context]:
+    """What GRPO changed, for each policy of `ONE_POLICY` that was played before and after it."""
+    pairs = _before_and_after(results)
+    return [
+        {"recorded": name, "sampled": _sampled(name), **_gain_by_grpo(*pair)}
+        for name, pair in pairs.items()
+    ]
+
+
+def _sampled(name: str) -> list[Context]:
+    """What a policy of `ONE_POLICY` solved of the tasks that it practised with sampled answers,
+    before and after; empty where that is not recorded."""
+    paths = [RECORDINGS / name / f"sampled-{who}.json" for who in ("shown", "practised")]
+    return [json.loads(path.read_text())["result"] for path in paths if path.exists()]
+
+
+def _gain_by_grpo(before_it: Context, after_it: Context) -> Context:
     """What GRPO changed, on the same pages: of the set, of the tasks that it was given, and of the
-    others, and the tasks that changed most: (task, before, after). {} where the policy was not
-    played before and after it."""
-    both = _before_and_after(results)
-    if both is None:
-        return {}
-    was, now = (_solved(one["folder"]) for one in both)
-    tasks = set(both[0]["by_task"])
-    choice = read_json(RECORDINGS / "one-policy" / "page_choice.json")["page_choice"]
-    given = tasks & {task for task, signals in choice["signals"].items() if signals}
+    others, and the tasks that changed most: (task, before, after)."""
+    was, now = (_solved(one["folder"]) for one in (before_it, after_it))
+    tasks = set(before_it["by_task"])
+    given = tasks & set(after_it["grpo"]["with_signal"])
     gain: Context = {"given": len(given), "others": len(tasks - given)}
     for name, part in {"all": tasks, "given": given, "others": tasks - given}.items():
         pages = {page: tries for page, tries in was.items() if EpisodeSpec.read(page).task in part}
@@ -430,14 +453,19 @@ def _solved(folder: str) -> Solved:
 
 
 def _player_of(result: Context) -> Context:
-    """Of the policy of ``make one``: its size, what it was shown, and the GRPO after that, if any;
-    of an agent nothing."""
+    """Of the policy of ``make one``: its size, what it was shown, and the GRPO after that, if any,
+    with the number of its updates; of an agent nothing."""
     parts = Path(result["who"]).parts
-    if "one-policy" not in parts:
-        return {"taught": {}, "grpo": {}, "size": ""}
-    recorded = RECORDINGS / "one-policy"
-    grpo = {} if "shown" in parts else read_json(recorded / "grpo.json")
-    return {"taught": read_json(recorded / "warm_up.json"), "grpo": grpo, "size": "135M"}
+    name = next((name for name, run in ONE_POLICY.items() if run in parts), "")
+    if not name:
+        return {"recorded": "", "taught": {}, "grpo": {}, "size": ""}
+    recorded = RECORDINGS / name
+    grpo: Context = {}
+    if "shown" not in parts:
+        updates = len((recorded / "metrics.csv").read_text().splitlines()) - 1
+        grpo = {**read_json(recorded / "grpo.json"), "updates": updates}
+    taught = read_json(recorded / "warm_up.json")
+    return {"recorded": name, "taught": taught, "grpo": grpo, "size": "135M"}
 
 
 def doors() -> Context:
@@ -526,6 +554,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         four_rollouts,
         settings,
         predictions,
+        gpu,
         environment,
         parity,
         faults,

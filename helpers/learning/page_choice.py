@@ -190,6 +190,10 @@ class PageChoice:
         self.played.silent = len(silent) / len(groups)
         return groups
 
+    def with_signal(self) -> list[str]:
+        """The tasks of which a group has had a signal."""
+        return [task for task in self.profile.tasks if self.record.signals.get(task)]
+
     def _scout(self, play: PlayGroups) -> int:
         """Find out in which tasks groups have a signal, unless something is known already; returns
         how many episodes it took."""
@@ -201,7 +205,7 @@ class PageChoice:
         self._take_note(groups)
         for group in groups:
             self._leave_out(group)
-        found = self._with_signal()
+        found = self.with_signal()
         print(
             say(
                 "{found} of {tasks} tasks are solved now and then: {names}",
@@ -247,12 +251,8 @@ class PageChoice:
 
     def _within_reach(self) -> Sequence[str]:
         """What a curriculum draws from: all tasks, or those in which scouting found a signal."""
-        found = self._with_signal() if self.profile.scout else []
+        found = self.with_signal() if self.profile.scout else []
         return found or self.profile.tasks
-
-    def _with_signal(self) -> list[str]:
-        """The tasks of which a group has had a signal."""
-        return [task for task in self.profile.tasks if self.record.signals.get(task)]
 
     def _dice(self, of_what: str) -> random.Random:
         """Of one purpose: each process and each seed throws others."""

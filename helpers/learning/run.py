@@ -351,6 +351,9 @@ def save_result(
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         **run_facts(),
     }
+    for memory in trainer.memories:
+        if isinstance(memory, PageChoice):
+            result["with_signal"] = memory.with_signal()
     write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
     release_folder(folder)
     return result

@@ -59,12 +59,21 @@ def vllm_problem() -> str:
 
 
 def run_facts() -> dict[str, str | dict[str, str]]:
-    """What a result depends on besides its settings: the packages' versions, and the machine."""
+    """What a result depends on besides its settings: the packages' versions, and the machine with
+    its GPU, if any."""
+    import torch  # takes seconds, and not everything that reads this module asks for the machine
+
     packages = ("torch", "transformers", "trl", "peft", "openenv")
-    python = platform.python_version()
+    machine = [
+        f"{os.cpu_count()} cores",
+        platform.machine(),
+        f"Python {platform.python_version()}",
+    ]
+    if torch.cuda.is_available():
+        machine.insert(0, torch.cuda.get_device_name(0))
     return {
         "versions": {name: version(name) for name in packages},
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {python}",
+        "machine": ", ".join(machine),
     }
 
 

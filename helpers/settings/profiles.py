@@ -143,11 +143,11 @@ class Profile(Settings):
 
 
 # What a GPU's profile is made of:
-# - Learning rate, groups, updates and fp32 are those of the one run on a GPU that learned,
-#   click-button with smollm2-135m on an H100: 40 updates of 8 groups of 8 at 3e-5, from 49 to 99 %
-#   in 46 s. With weights kept in bf16, and 5e-6, it had learned nothing in 100 updates. Computing
-#   in bf16 over fp32 weights is there for larger policies (COURSE_DTYPE), but an update then points
-#   elsewhere than fp32's; `helpers.learning.precision` has the numbers.
+# - Learning rate, groups, updates and fp32 are those that learn: click-button with smollm2-135m
+#   goes from 50 to 99 % in 40 updates of 8 groups of 8 at 3e-5, 52 to 60 s on an H200
+#   (recordings/gpu). With weights kept in bf16, and 5e-6, it had learned nothing in 100 updates on
+#   an H100. Computing in bf16 over fp32 weights is there for larger policies (COURSE_DTYPE), but an
+#   update then points elsewhere than fp32's; `helpers.learning.precision` has the numbers.
 # - vLLM samples in bf16. In fp32 it took over 100 s to start on the H100 (bf16: 35 to 55 s), and
 #   what bf16 moves the logprobs by, 0.01 to 0.02 in the mean, the loss corrects. A T4 has no bf16
 #   and samples in fp32.
@@ -166,8 +166,8 @@ _ON_A_GPU: dict[str, Any] = {
     "clients": 64,
 }
 _H100 = (
-    "one H100 with 16 cores, smollm2-135m: training in fp32 with transformers sampling, and vLLM "
-    "in bf16, each in a run of its own"
+    "an H200 with 16 cores, smollm2-135m: training in fp32, and vLLM beside it in bf16 "
+    "(recordings/gpu)"
 )
 _LIKE_H100 = f"not on this GPU; its settings are the h100's ({_H100})"
 
@@ -190,7 +190,7 @@ PROFILES: dict[str, Profile] = {
             "workers": 2,
             "clients": 32,
             "measured": (
-                "not on this GPU; learning rate and updates: one H100 with smollm2-135m in fp32; "
+                "not on this GPU; learning rate and updates: an H200 with smollm2-135m in fp32; "
                 "groups, and both in fp32: a CPU (recordings/click-button-*)"
             ),
         },

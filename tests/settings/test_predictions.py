@@ -89,6 +89,16 @@ def test_notebook_5_on_an_h100_took_what_is_predicted():
     assert prediction["memory_gb"] == pytest.approx(18.4, rel=THIRD)
 
 
+@pytest.mark.parametrize("name", ["click-button-seed0", "click-button-seed1"])
+def test_an_update_on_an_h200_took_what_is_predicted(name):
+    result = json.loads((RECORDINGS / "gpu" / name / "result.json").read_text())
+    profile = replace(PROFILES["h100"], policy="smollm2-135m")
+    for setting in ("groups", "group_size", "learning_rate", "dtype", "vllm_dtype", "updates"):
+        assert result["profile"][setting] == getattr(profile, setting)  # it is the profile's run
+    measured = result["seconds"]["training"] / profile.updates
+    assert update_seconds(profile) == pytest.approx(measured, rel=THIRD)
+
+
 # What fits
 
 
