@@ -97,8 +97,7 @@ benchmark: setup  ## play a standard set, on from where it was stopped (SET=webg
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
 
 # One policy for all tasks that have a script: shown, then practised. Each part is kept; one that was stopped goes on. What a GPU does in
-# a quarter of an hour would take two cores most of a day, so they are shown less and practise less. A processor without bf16 computes it
-# many times slower than fp32.
+# minutes takes two cores hours, so they are shown less and practise less. A processor without bf16 computes it many times slower than fp32.
 GPU ?= $(shell command -v nvidia-smi 2>/dev/null)
 ifneq ($(GPU),)
 ONE := runs/one-policy-gpu

@@ -231,6 +231,7 @@ def test_scouts_go_once_to_each_task_and_those_that_say_nothing_are_left_out():
     assert len({(group[0].task, group[0].seed) for group in left_out}) == 6  # six pages
     assert choice.played.extra_episodes == 12
     assert {group[0].task for group in groups} == {"click-button"}
+    assert choice.with_signal() == ["click-button"]
     choice.play(PAGES, play, update=1)
     assert played[1:] == [["click-button"] * 4] * 2
     assert choice.played.extra_episodes == 0
@@ -241,6 +242,7 @@ def test_where_no_scout_finds_a_signal_all_tasks_are_drawn():
     choice = PageChoice(SCOUTING)
     for update in range(10):
         choice.play(PAGES, play, update)
+    assert choice.with_signal() == []
     assert {task for tasks in played[1:] for task in tasks} == set(OUTCOMES)
 
 
