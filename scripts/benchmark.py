@@ -32,7 +32,7 @@ from helpers.settings.run_folder import RUN, hold_folder, hold_to_settings, rele
 from scripts.options import PolicyOption, TemperatureOption
 
 MOST_CLIENTS = {"cpu": 32, "cuda": 64}
-PARTS = {"cpu": 1, "cuda": 4}  # of `benchmark.PART` pages, played together
+PART_SIZE = {"cpu": PART, "cuda": 4 * PART}  # pages; a GPU is sooner done with them
 RESULT = "result.json"
 
 SetName = Literal["webgum56", "browsergym125", "suite"]  # those of `SETS`
@@ -88,7 +88,7 @@ def play_pages(
             players = agent_plays(AGENTS.get(agent, AGENTS["oracle"]), pages, clients)
             return play_set(pages, players, folder)
         players = policy_plays(name, pages, clients, profile, temperature, prompts)
-        size = PART * PARTS[profile.device]
+        size = PART_SIZE[profile.device]
         return play_set(pages, players, folder, prompts == OWN_PROMPTS, size)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from helpers.browser.models import Client
     from helpers.settings.profiles import Profile
 
-PART = 64  # pages of one part; on a GPU, which is sooner done with them, four times as many
+PART = 64  # pages of one part, unless a caller says otherwise
 TRIES = 3  # of a page that the infrastructure loses
 FILE = "outcomes.jsonl"
 

@@ -39,7 +39,7 @@ from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
 from helpers.settings.language import say
-from helpers.settings.machine import run_facts
+from helpers.settings.machine import run_facts, this_machine
 from helpers.settings.profiles import Profile
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def _most_at_once(device: torch.device, longest: int) -> int:
     """How many episodes of at most ``longest`` tokens go through the model together."""
     if device.type == "cpu":
         return max(1, min(MOST_AT_ONCE, MOST_TOKENS // longest))
-    memory = torch.cuda.get_device_properties(device).total_memory / 1e9
+    _, memory = this_machine()
     return max(1, int(TOKENS_A_GB * memory) // longest)
 
 

@@ -54,8 +54,7 @@ def test_an_update_takes_as_many_episodes_as_it_is_told(tmp_path):
 
 @pytest.mark.parametrize("gigabytes", [15, 80])
 def test_on_a_gpu_as_many_episodes_go_together_as_its_memory_takes(monkeypatch, gigabytes):
-    properties = SimpleNamespace(total_memory=gigabytes * 1e9)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    monkeypatch.setattr(warm_up, "this_machine", lambda: ("a GPU", gigabytes))
     at_once = warm_up._most_at_once(torch.device("cuda"), 1_400)
     tokens = gigabytes * warm_up.TOKENS_A_GB
     assert at_once * 1_400 <= tokens < (at_once + 1) * 1_400
