@@ -184,7 +184,7 @@ class Experiment(AdapterExperiment[Plan]):
             policy = load_adapter(self.warm_up(demos), self.profile.device)
             train = self._fine_tune if arm == DEMONSTRATIONS else self._reinforce
             record = train(policy, arm, demos, seed)
-            record["seconds_training"] = round(time.monotonic() - begin, 1)
+            record |= {"seconds_training": round(time.monotonic() - begin, 1), **run_facts()}
             keep_how(folder / "policy", Taught(self.tasks(), self.config()))
             _write(folder / "trained.json", record)
             drop_checkpoints_after(folder, -1)
