@@ -35,6 +35,19 @@ def this_machine() -> tuple[str, float]:
     return "h100", memory
 
 
+def has_fast_bf16(device: str) -> bool:
+    """Whether a device ("cpu" or "cuda") has instructions for bf16.
+
+    A processor without them computes in bf16, too, and takes over ten times as long as in fp32.
+    """
+    import torch
+
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    abilities = torch.cpu.get_capabilities()
+    return any(present for name, present in abilities.items() if name.endswith("bf16"))
+
+
 def vllm_problem() -> str:
     """Why vLLM cannot be used here, in one sentence; an empty string where it can."""
     if importlib.util.find_spec(VLLM_MODULE) is None:

@@ -143,13 +143,20 @@ def test_runs_are_pooled_task_by_task():
 
 
 def test_the_control_and_the_demonstrations_are_never_the_best_arm():
-    rows = [{"arm": arm, "greedy": [0.5, 0, 1]} for arm in ARMS] + [{"arm": "warm-up"}]
+    rows = rows_of_arms({"demonstrations": 0.9, "shuffled": 0.9, "turn groups": 0.6})
+    assert best_arm([*rows, {"arm": "warm-up"}]) == "turn groups"
+
+
+def test_an_arm_with_fewer_runs_than_others_is_not_the_best_one():
+    rows = rows_of_arms({"turn groups": 0.9, "grpo": 0.6})
     for row in rows:
-        if row["arm"] in ("demonstrations", "shuffled"):
-            row["greedy"][0] = 0.9
-        if row["arm"] == "turn groups":
-            row["greedy"][0] = 0.6
-    assert best_arm(rows) == "turn groups"
+        row["seeds"] = [0, 1] if row["arm"] == "turn groups" else [0, 1, 2]
+    assert best_arm(rows) == "grpo"
+
+
+def rows_of_arms(greedy):
+    """A row of each arm with its greedy success; 0.5 for the arms that are not in ``greedy``."""
+    return [{"arm": arm, "seeds": [0], "greedy": [greedy.get(arm, 0.5), 0, 1]} for arm in ARMS]
 
 
 def test_pages_are_played_once_greedily_and_often_at_temperature_one():

@@ -208,6 +208,15 @@ def test_a_lesson_that_was_stopped_goes_on_as_if_it_had_not_been(drawn, tmp_path
     assert straight[-1] < straight[0]
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_language_model_is_kept_in_bf16_only_where_that_is_fast(monkeypatch, fast):
+    monkeypatch.setattr(answers, "has_fast_bf16", lambda device: fast)
+    model, _ = policy_with_new_eyes()
+    adapter, eyes = answers.prepare(model)
+    assert model.lm_head.weight.dtype == (torch.bfloat16 if fast else torch.float32)
+    assert {weight.dtype for weight in adapter + eyes} == {torch.float32}
+
+
 def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer, tmp_path):
     """What is kept of it is read back as the same policy, but for rounding."""
     model, processor = policy_with_new_eyes()

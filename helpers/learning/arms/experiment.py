@@ -33,7 +33,7 @@ from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
 from helpers.policy.lora import load_adapter
 from helpers.settings.files import read_object, write_whole
-from helpers.settings.machine import run_facts
+from helpers.settings.machine import has_fast_bf16, run_facts
 from helpers.settings.run_folder import release_folder
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Experiment(AdapterExperiment[Plan]):
             plan.warm_up_epochs,
             plan.warm_up_rate,
             seed=0,
-            dtype=plan.warm_up_dtype,
+            dtype=self.warm_up_dtype(),
             rank=plan.rank,
         )
         keep_how(folder / "policy", Taught(tuple(self.needs()), self.config()))
@@ -92,6 +92,10 @@ class Experiment(AdapterExperiment[Plan]):
         self.say(f"warm-up: {tokens} tokens, {metrics['seconds']:.0f} s")
         _write(folder / "warm_up.json", record)
         return folder / "policy"
+
+    def warm_up_dtype(self) -> str:
+        """What demonstrations are learned in: the plan's precision, fp32 where bf16 is slow."""
+        return self.plan.warm_up_dtype if has_fast_bf16(self.profile.device) else "float32"
 
     def _demonstrations(self, demos: int, policy: Policy) -> list[Episode]:
         """The episodes of a warm-up; they are played where they are not there, as after a recording
@@ -213,7 +217,7 @@ class Experiment(AdapterExperiment[Plan]):
             epochs=1,
             learning_rate=plan.learning_rate,
             seed=seed,
-            dtype=plan.warm_up_dtype,
+            dtype=self.warm_up_dtype(),
             updates=plan.updates,
             batch=plan.demo_batch,
         )

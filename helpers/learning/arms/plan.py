@@ -37,7 +37,8 @@ class Plan:
     warm_up_epochs: Annotated[float, Field(gt=0, le=1_000)] = 2
     warm_up_rate: Rate = 5e-4
     warm_up_dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    """What demonstrations are learned in; episodes are learned in the profile's."""
+    """What demonstrations are learned in, but for machines on which bf16 is slow; episodes are
+    learned in the profile's."""
     rank: Annotated[int, Field(ge=1, le=1_024)] = 16
     """Of the adapters, which the arms train on: 10 MB a policy, so that all of them are kept."""
     most_tokens: Annotated[int, Field(ge=1, le=1_400)] = 340

@@ -93,12 +93,15 @@ def _mean_numbers(experiment: Experiment, arm: str, demos: int) -> dict[str, Any
 
 
 def best_arm(rows: Sequence[dict[str, Any]]) -> str:
-    """The arm with reinforcement learning whose greedy success is highest; not the control.
+    """The arm with reinforcement learning whose greedy success is highest, of those with the most
+    runs; not the control.
 
     "" where none is done.
     """
     learned = [row for row in rows if row["arm"] in ARMS]
     candidates = [row for row in learned if row["arm"] not in (DEMONSTRATIONS, "shuffled")]
+    most = max((len(row["seeds"]) for row in candidates), default=0)
+    candidates = [row for row in candidates if len(row["seeds"]) == most]
     return max(candidates, key=lambda row: row["greedy"][0], default={"arm": ""})["arm"]
 
 

@@ -24,6 +24,7 @@ from helpers.learning.eyes.lessons import Question, questions
 from helpers.learning.eyes.pages import KeptPages
 from helpers.policy.eyes import ADAPTED, IMAGE_TOKEN, RANK, SCALING, TOKENS
 from helpers.policy.prompts import system_prompt
+from helpers.settings.machine import has_fast_bf16
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -152,8 +153,9 @@ def batches(
 def prepare(
     model: LlavaForConditionalGeneration, kept: Mapping[str, Tensor] | None = None
 ) -> tuple[list[Parameter], list[Parameter]]:
-    """Make the language model ready: its weights in bf16, which stay as they are, and an adapter in
-    fp32. Returns the weights of the adapter, and those of encoder and projector.
+    """Make the language model ready: its weights, which stay as they are, in bf16 where that is
+    fast, and an adapter in fp32. Returns the weights of the adapter, and those of encoder and
+    projector.
 
     ``kept``: the weights of an adapter to go on with, by their names; a new one without them.
     """
@@ -161,8 +163,9 @@ def prepare(
 
     model.requires_grad_(False)
     inner: Any = model.model
-    inner.language_model.to(torch.bfloat16)
-    cast(Any, model.lm_head).to(torch.bfloat16)
+    if has_fast_bf16(model.device.type):
+        inner.language_model.to(torch.bfloat16)
+        cast(Any, model.lm_head).to(torch.bfloat16)
     lora = LoraConfig(r=RANK, lora_alpha=int(RANK * SCALING), target_modules=list(ADAPTED))
     inject_adapter_in_model(lora, inner.language_model)
     named = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
@@ -196,7 +199,9 @@ def answer(model: LlavaForConditionalGeneration, rows: Rows) -> Answered:
     squares = tokens_of(model, rows.pixels)
     where = (rows.ids == model.config.image_token_id)[..., None]
     taught = rows.labels[:, 1:] != NOT_TAUGHT
-    with torch.autocast(rows.ids.device.type, dtype=torch.bfloat16), Gaze(model) as gaze:
+    device = rows.ids.device.type
+    precision = torch.autocast(device, dtype=torch.bfloat16, enabled=has_fast_bf16(device))
+    with precision, Gaze(model) as gaze:
         embedded = embedded.masked_scatter(where, squares.to(embedded.dtype))
         hidden = inner.language_model(
             inputs_embeds=embedded,
