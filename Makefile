@@ -102,10 +102,10 @@ GPU ?= $(shell command -v nvidia-smi 2>/dev/null)
 ifneq ($(GPU),)
 ONE := runs/one-policy-gpu
 ONE_DTYPE := bfloat16
-ONE_SHOWN := --demos 64 --epochs 2 --batch 16
-ONE_PRACTISED := COURSE_GROUPS=24 COURSE_GROUP_SIZE=8 COURSE_RESAMPLE=64 COURSE_LORA_LEARNING_RATE=3e-4 COURSE_SAVE_EVERY=10 \
+ONE_SHOWN := --demos 128 --epochs 3 --batch 32
+ONE_PRACTISED := COURSE_GROUPS=24 COURSE_GROUP_SIZE=8 COURSE_RESAMPLE=64 COURSE_LORA_LEARNING_RATE=2e-4 COURSE_SAVE_EVERY=10 \
 	COURSE_CLIENTS=128 COURSE_WORKERS=10 COURSE_VLLM_MEMORY=0.15
-ONE_UPDATES := 32
+ONE_UPDATES := 16
 else
 ONE := runs/one-policy
 ONE_DTYPE := $(if $(shell grep -E 'amx_bf16|avx512_bf16' /proc/cpuinfo 2>/dev/null),bfloat16,float32)

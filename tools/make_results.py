@@ -61,8 +61,11 @@ SUITE_COLUMNS = (
 
 CHANGES = 5  # tasks that are named with what GRPO changed
 STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares of solved pages
-# What `make one` made on a GPU and on two cores: where it is recorded, and where it was made.
-ONE_POLICY = {"one-policy": "one-policy-gpu", "one-policy-2-cores": "one-policy"}
+# What `make one` made: the folder that records it. What it solves of a standard set is in
+# recordings/benchmark/<set>-<folder>-shown, and after GRPO in one whose name ends as the folder of
+# that GRPO does: <set>-<folder>-practised.
+ONE_POLICY = ("one-policy", "one-policy-64-pages", "one-policy-2-cores")
+SHOWN = "shown"
 STANDARD_SETS = {"webgum56": "WebGUM-56", "browsergym125": "BrowserGym-125"}
 
 # In the first table of a notebook, and in the headings of its sections.
@@ -164,7 +167,7 @@ def summary() -> Context:
         "full": [run.result for run in usual if not run.result["lora"]],
         "lora": [run.result for run in usual if run.result["lora"]],
         "suite": suite(),
-        "webgum": next(iter(_before_and_after(_played("webgum56")).values()), None),
+        "webgum": next(iter(_before_and_after(_played("webgum56"))), None),
     }
 
 
@@ -378,7 +381,8 @@ def benchmark() -> Context:
 def _played(name: str) -> list[Context]:
     """What was recorded of a standard set, the best first."""
     results = [
-        {**result, **_player_of(result), "folder": path.parent.name}
+        {**result, **_player_of(path.parent.name.removeprefix(f"{name}-"))}
+        | {"folder": path.parent.name}
         for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
         if (result := read_json(path))
     ]
@@ -402,31 +406,34 @@ def _by_success(results: list[Context]) -> list[Context]:
     return [*steps, {"tasks": beyond}]
 
 
-def _before_and_after(results: list[Context]) -> dict[str, tuple[Context, Context]]:
-    """The results of a set before and after GRPO, for each policy of `ONE_POLICY` that has both."""
-    pairs = {}
+def _before_and_after(results: list[Context]) -> list[tuple[Context, Context]]:
+    """The results of a set before and after each GRPO, of the policies of `ONE_POLICY`."""
+    pairs = []
     for name in ONE_POLICY:
         own = [one for one in results if one["recorded"] == name]
         before = [one for one in own if not one["grpo"]]
         after = [one for one in own if one["grpo"]]
-        if before and after:
-            pairs[name] = (before[0], after[0])
+        pairs += [(before[0], one) for one in after if before]
     return pairs
 
 
 def _gains_by_grpo(results: list[Context]) -> list[Context]:
-    """What GRPO changed, for each policy of `ONE_POLICY` that was played before and after it."""
-    pairs = _before_and_after(results)
+    """What each GRPO changed, of the policies of `ONE_POLICY` that were played before it, too."""
     return [
-        {"recorded": name, "sampled": _sampled(name), **_gain_by_grpo(*pair)}
-        for name, pair in pairs.items()
+        {
+            **{name: after[name] for name in ("recorded", "taught", "grpo")},
+            "sampled": _sampled(after),
+            **_gain_by_grpo(before, after),
+        }
+        for before, after in _before_and_after(results)
     ]
 
 
-def _sampled(name: str) -> list[Context]:
-    """What a policy of `ONE_POLICY` solved of the tasks that it practised with sampled answers,
-    before and after; empty where that is not recorded."""
-    paths = [RECORDINGS / name / f"sampled-{who}.json" for who in ("shown", "practised")]
+def _sampled(result: Context) -> list[Context]:
+    """What a policy solved of the tasks that it practised with sampled answers, before and after
+    GRPO; empty where that is not recorded."""
+    folder = RECORDINGS / result["recorded"] / result["part"]
+    paths = [folder / f"sampled-{when}.json" for when in ("before", "after")]
     return [json.loads(path.read_text())["result"] for path in paths if path.exists()]
 
 
@@ -452,20 +459,21 @@ def _solved(folder: str) -> Solved:
     return outcomes_of(Outcome(**json.loads(line)) for line in lines)
 
 
-def _player_of(result: Context) -> Context:
-    """Of the policy of ``make one``: its size, what it was shown, and the GRPO after that, if any,
-    with the number of its updates; of an agent nothing."""
-    parts = Path(result["who"]).parts
-    name = next((name for name, run in ONE_POLICY.items() if run in parts), "")
-    if not name:
-        return {"recorded": "", "taught": {}, "grpo": {}, "size": ""}
-    recorded = RECORDINGS / name
+def _player_of(who: str) -> Context:
+    """Of a policy of ``make one``, by the end of its folder's name: its size, what it was shown,
+    and the GRPO after that, if any, with the number of its updates; of an agent nothing."""
+    names = [name for name in ONE_POLICY if who.startswith(f"{name}-")]
+    if not names:
+        return {"recorded": "", "part": "", "taught": {}, "grpo": {}, "size": ""}
+    name = max(names, key=len)
+    part = who.removeprefix(f"{name}-")
     grpo: Context = {}
-    if "shown" not in parts:
-        updates = len((recorded / "metrics.csv").read_text().splitlines()) - 1
-        grpo = {**read_json(recorded / "grpo.json"), "updates": updates}
-    taught = read_json(recorded / "warm_up.json")
-    return {"recorded": name, "taught": taught, "grpo": grpo, "size": "135M"}
+    if part != SHOWN:
+        folder = RECORDINGS / name / part
+        updates = len((folder / "metrics.csv").read_text().splitlines()) - 1
+        grpo = {**read_json(folder / "grpo.json"), "updates": updates}
+    taught = read_json(RECORDINGS / name / "warm_up.json")
+    return {"recorded": name, "part": part, "taught": taught, "grpo": grpo, "size": "135M"}
 
 
 def doors() -> Context:

@@ -11,120 +11,115 @@ from scripts.benchmark import weights_of
 
 pytestmark = pytest.mark.docs
 
-# Where it was made: what is recorded of its training, and of the benchmark before and after GRPO.
-MADE = {
-    "On a GPU": ("one-policy", "one-policy-gpu"),
-    "On two cores": ("one-policy-2-cores", "one-policy"),
-}
+# Where each GRPO is recorded: the folder of the policy, and the part of it.
+GRPO = [
+    ("one-policy", "practised"),
+    ("one-policy-64-pages", "practised"),
+    ("one-policy-2-cores", "practised"),
+]
+CHANGE = r"([+-]\d+) \[.*?\]"
 
 
-def outcomes(run, who):
+def outcomes(folder, part):
     """What was played before or after GRPO: {(task, seed): solved}."""
-    path = RECORDINGS / "benchmark" / f"webgum56-{run}-{who}" / "outcomes.jsonl"
+    path = RECORDINGS / "benchmark" / f"webgum56-{folder}-{part}" / "outcomes.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return {(row["task"], row["seed"]): row["reward"] == 1 for row in rows}
 
 
-PLAYED = {
-    where: (outcomes(run, "shown"), outcomes(run, "practised")) for where, (_, run) in MADE.items()
-}
-
-
-def grpo_of(where):
-    return json.loads((RECORDINGS / MADE[where][0] / "grpo.json").read_text())
-
-
-def sentence_of(where):
-    """What the docs say of what GRPO changed."""
+@pytest.fixture(params=GRPO, ids="/".join)
+def grpo(request):
+    """One GRPO: its settings, what was solved before and after it, and the docs' row about it."""
+    folder, part = request.param
+    recorded = json.loads((RECORDINGS / folder / part / "grpo.json").read_text())
+    updates = len((RECORDINGS / folder / part / "metrics.csv").read_text().splitlines()) - 1
+    shown = json.loads((RECORDINGS / folder / "warm_up.json").read_text())["demonstrations"]
+    rate = f"{recorded['profile']['lora_learning_rate']:.0e}".replace("e-0", "e-")
     text = (ROOT / "docs" / "results.md").read_text()
-    found = re.search(rf"^{where} GRPO changed .*$", text, re.MULTILINE)
-    assert found, "the sentence is not there"
-    return found[0]
+    begin = rf"\| {shown} demonstrations[^|]*\| {updates} \| \d+ \| {rate} \|"
+    found = re.search(rf"^{begin} (.*) \|$", text, re.MULTILINE)
+    assert found, "the row is not there"
+    return {
+        "recorded": recorded,
+        "before": outcomes(folder, "shown"),
+        "after": outcomes(folder, part),
+        "row": found[1].split(" | "),
+    }
 
 
-@pytest.mark.parametrize("where", MADE)
-def test_the_same_pages_were_played_before_and_after(where):
-    before, after = PLAYED[where]
-    assert before.keys() == after.keys()
-    assert len({task for task, _ in before}) == 56
+def test_the_same_pages_were_played_before_and_after(grpo):
+    assert grpo["before"].keys() == grpo["after"].keys()
+    assert len({task for task, _ in grpo["before"]}) == 56
 
 
 def test_the_recorded_adapter_is_the_one_that_was_played():
-    folder, run = MADE["On a GPU"]
-    result = RECORDINGS / "benchmark" / f"webgum56-{run}-shown" / "result.json"
-    assert json.loads(result.read_text())["weights"] == weights_of(
-        str(RECORDINGS / folder / "policy")
-    )
+    result = RECORDINGS / "benchmark" / "webgum56-one-policy-shown" / "result.json"
+    recorded = weights_of(str(RECORDINGS / "one-policy" / "policy"))
+    assert json.loads(result.read_text())["weights"] == recorded
 
 
-@pytest.mark.parametrize("where", MADE)
-def test_what_grpo_changed_is_counted_on_pages(where):
-    """In all, and on the tasks that had a group with a signal."""
-    before, after = PLAYED[where]
-    given = set(grpo_of(where)["with_signal"])
-    gained = {page: after[page] - before[page] for page in before}
-    on_given = [change for (task, _), change in gained.items() if task in given]
-    found = re.search(
-        r"changed ([+-]\d+) \[.*?\] points .*?: ([+-]\d+) \[.*?\] on the (\d+) tasks",
-        sentence_of(where),
-    )
-    assert found, "the numbers are not there"
-    assert int(found[1]) == round(100 * sum(gained.values()) / len(gained))
-    assert int(found[2]) == round(100 * sum(on_given) / len(on_given))
-    assert int(found[3]) == len({task for task, _ in gained} & given)
+def test_what_grpo_changed_is_counted_on_pages(grpo):
+    """In all, on the tasks that had a group with a signal, and on the others."""
+    given = set(grpo["recorded"]["with_signal"])
+    gained = {page: grpo["after"][page] - solved for page, solved in grpo["before"].items()}
+    parts = [
+        list(gained.values()),
+        [change for (task, _), change in gained.items() if task in given],
+        [change for (task, _), change in gained.items() if task not in given],
+    ]
+    for told, changes in zip(grpo["row"][:3], parts, strict=True):
+        assert int(re.match(CHANGE, told)[1]) == round(100 * sum(changes) / len(changes))
+    assert f"({len({task for task, _ in gained} & given)} tasks)" in grpo["row"][1]
 
 
-@pytest.mark.parametrize("where", MADE)
-def test_the_tasks_that_changed_most_are_named(where):
-    before, after = PLAYED[where]
+def test_the_tasks_that_changed_most_are_named(grpo):
+    before, after = grpo["before"], grpo["after"]
     tasks = {task for task, _ in before}
     change = {
         task: sum(after[page] - before[page] for page in before if page[0] == task)
         for task in tasks
     }
-    named = re.search(r"It changed most: (.*?)\. One training seed", sentence_of(where))
-    assert named, "the tasks are not there"
-    mentioned = [one.split(" ")[0] for one in named[1].split(", ")]
+    mentioned = [one.split(" ")[0] for one in grpo["row"][3].split(", ")]
     smallest = min(abs(change[task]) for task in mentioned)
     assert all(abs(change[task]) <= smallest for task in tasks - set(mentioned))
 
 
-@pytest.mark.parametrize("where", MADE)
-def test_only_tasks_with_a_signal_were_practised(where):
-    grpo = grpo_of(where)
-    assert grpo["profile"]["scout"] == 1
-    assert grpo["profile"]["curriculum"] == "success"
-    assert set(grpo["with_signal"]) < set(grpo["profile"]["task"].split(","))
+def test_only_tasks_with_a_signal_were_practised(grpo):
+    profile = grpo["recorded"]["profile"]
+    assert profile["scout"] == 1
+    assert profile["curriculum"] == "success"
+    assert set(grpo["recorded"]["with_signal"]) < set(profile["task"].split(","))
 
 
 def test_the_updates_of_make_one_are_those_that_are_recorded():
     updates = re.findall(r"^ONE_UPDATES := (\d+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     rows = [
-        len((RECORDINGS / folder / "metrics.csv").read_text().splitlines()) - 1
-        for folder, _ in MADE.values()
+        len((RECORDINGS / folder / "practised" / "metrics.csv").read_text().splitlines()) - 1
+        for folder in ("one-policy", "one-policy-2-cores")
     ]
     assert [int(number) for number in updates] == rows
 
 
-def test_sampled_success_rose_on_the_tasks_that_were_practised():
+def test_sampled_success_on_the_tasks_that_were_practised():
     text = (ROOT / "docs" / "results.md").read_text()
-    folder = RECORDINGS / MADE["On a GPU"][0]
-    for who in ("shown", "practised"):
-        result = json.loads((folder / f"sampled-{who}.json").read_text())["result"]
-        assert set(result["tasks"]) == set(grpo_of("On a GPU")["with_signal"])
+    folder = RECORDINGS / "one-policy-64-pages" / "practised"
+    given = json.loads((folder / "grpo.json").read_text())["with_signal"]
+    for when in ("before", "after"):
+        result = json.loads((folder / f"sampled-{when}.json").read_text())["result"]
+        assert set(result["tasks"]) == set(given)
         rate, low, high = (f"{100 * number:.0f}" for number in result["macro"])
         assert f"{rate} % [{low}, {high}]" in text
 
 
 def test_guess_number_became_a_habit_on_two_cores():
     """What the docs tell of one task: groups of one solved episode at most, then of six."""
-    folder = RECORDINGS / MADE["On two cores"][0]
+    folder = RECORDINGS / "one-policy-2-cores" / "practised"
     rows = list(csv.DictReader((folder / "groups.csv").read_text().splitlines()))
     groups = [
         (int(row["update"]), int(row["solved"])) for row in rows if row["task"] == "guess-number"
     ]
     assert max(solved for update, solved in groups if update <= 11) == 1
     assert {solved for update, solved in groups if update > 21} == {6}
-    before, after = PLAYED["On two cores"]
-    pages = [page for page in before if page[0] == "guess-number"]
-    assert [sum(outcome[page] for page in pages) for outcome in (before, after)] == [2, 18]
+    played = [outcomes("one-policy-2-cores", part) for part in ("shown", "practised")]
+    pages = [page for page in played[0] if page[0] == "guess-number"]
+    assert [sum(outcome[page] for page in pages) for outcome in played] == [2, 18]
