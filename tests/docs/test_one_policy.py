@@ -100,9 +100,10 @@ def test_the_updates_of_make_one_are_those_that_are_recorded():
     assert [int(number) for number in updates] == rows
 
 
-def test_sampled_success_on_the_tasks_that_were_practised():
+@pytest.mark.parametrize("name", ["one-policy", "one-policy-64-pages"])
+def test_sampled_success_on_the_tasks_that_were_practised(name):
     text = (ROOT / "docs" / "results.md").read_text()
-    folder = RECORDINGS / "one-policy-64-pages" / "practised"
+    folder = RECORDINGS / name / "practised"
     given = json.loads((folder / "grpo.json").read_text())["with_signal"]
     for when in ("before", "after"):
         result = json.loads((folder / f"sampled-{when}.json").read_text())["result"]
