@@ -421,7 +421,8 @@ def _gains_by_grpo(results: list[Context]) -> list[Context]:
     """What each GRPO changed, of the policies of `ONE_POLICY` that were played before it, too."""
     return [
         {
-            **{name: after[name] for name in ("recorded", "taught", "grpo")},
+            "taught": after["taught"],
+            "grpo": after["grpo"],
             "sampled": _sampled(after),
             **_gain_by_grpo(before, after),
         }
