@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark one arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
+.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark one heldout arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -81,8 +81,8 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
 	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
 
-warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted DEMOS=30 EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 OUT=runs/warm)
-	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call flag,--measured,MEASURED) \
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted SPLIT=train|test DEMOS=30 EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 OUT=runs/warm)
+	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call option,--split,SPLIT) $(call flag,--measured,MEASURED) \
 		$(call option,--demos,DEMOS) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
 		$(call option,--batch,BATCH) $(call option,--seed,SEED) $(call option,--output,OUT)
 
@@ -91,28 +91,31 @@ evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT)
 
-benchmark: setup  ## play a standard set, on from where it was stopped (SET=webgum56|browsergym125|suite POLICY= or AGENT=, TAUGHT= N= RECORD=1)
+benchmark: setup  ## play a standard set, on from where it was stopped (SET=webgum56|browsergym125|browsergym63|suite POLICY= or AGENT=, TAUGHT= N= RECORD=1)
 	$(PY) -m scripts.benchmark $(call option,--set,SET) $(call option,--policy,POLICY) $(call option,--agent,AGENT) \
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
 		$(call option,--output,OUT) $(call flag,--record,RECORD)
 
 # One policy for all tasks that have a script: shown, then practised. Each part is kept; one that was stopped goes on. What a GPU does in
-# minutes takes two cores hours, so they are shown less and practise less. A processor without bf16 computes it many times slower than fp32.
+# minutes takes two cores hours, so they are shown less and practise less. Where bf16 has no instructions (a T4, many processors) it is many
+# times slower than fp32.
 GPU ?= $(shell command -v nvidia-smi 2>/dev/null)
 ifneq ($(GPU),)
 ONE := runs/one-policy-gpu
-ONE_DTYPE := bfloat16
+ONE_DEVICE := cuda
 ONE_SHOWN := --demos 128 --epochs 3 --batch 32
 ONE_PRACTISED := COURSE_GROUPS=24 COURSE_GROUP_SIZE=8 COURSE_RESAMPLE=64 COURSE_LORA_LEARNING_RATE=2e-4 COURSE_SAVE_EVERY=10 \
 	COURSE_CLIENTS=128 COURSE_WORKERS=10 COURSE_VLLM_MEMORY=0.15
 ONE_UPDATES := 16
 else
 ONE := runs/one-policy
-ONE_DTYPE := $(if $(shell grep -E 'amx_bf16|avx512_bf16' /proc/cpuinfo 2>/dev/null),bfloat16,float32)
+ONE_DEVICE := cpu
 ONE_SHOWN := --demos 24 --epochs 1
 ONE_PRACTISED := COURSE_GROUPS=12 COURSE_GROUP_SIZE=6 COURSE_LORA_LEARNING_RATE=2e-4 COURSE_SAVE_EVERY=5 VLLM_CPU_KVCACHE_SPACE=4
 ONE_UPDATES := 24
 endif
+ONE_DTYPE = $(shell $(PY) -c "from helpers.settings.machine import has_fast_bf16; \
+	print('bfloat16' if has_fast_bf16('$(ONE_DEVICE)') else 'float32')")
 $(ONE)/shown/warm_up.json: | setup
 	COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --measured --rank 16 $(ONE_SHOWN) \
 		--learning-rate 5e-4 --output $(@D)
@@ -122,6 +125,15 @@ $(ONE)/practised/result.json: $(ONE)/shown/warm_up.json | setup
 
 one: $(ONE)/practised/result.json  ## one policy for every script: demonstrations, then GRPO, then WebGUM-56; on from where it was stopped (N=20 pages a task)
 	$(PY) -m scripts.benchmark --policy $(ONE)/practised/policy $(call option,--n,N)
+
+# The same demonstrations, but none of the 63 tasks that BrowserGym holds out from training; then these are played.
+HELD_OUT := runs/held-out/seed$(or $(SEED),0)
+$(HELD_OUT)/shown/warm_up.json: | setup
+	COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --split train --measured --rank 16 \
+		$(ONE_SHOWN) --learning-rate 5e-4 --seed $(or $(SEED),0) --output $(@D)
+
+heldout: $(HELD_OUT)/shown/warm_up.json  ## what a policy solves of BrowserGym's 63 held-out tasks when scripts show it the others; on from where it was stopped (SEED=0)
+	$(PY) -m scripts.benchmark --set browsergym63 --policy $(HELD_OUT)/shown/policy --output $(HELD_OUT)/played
 
 arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, on from where it was stopped (UNTIL=tasks SEED=0 ARM=grpo OUT=runs/arms FROM_RECORDING=1 RECORD=1)
 	$(PY) -m scripts.experiment $(call option,--until,UNTIL) $(call option,--policy,POLICY) \

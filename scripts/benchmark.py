@@ -35,7 +35,7 @@ MOST_CLIENTS = {"cpu": 32, "cuda": 64}
 PART_SIZE = {"cpu": PART, "cuda": 4 * PART}  # pages; a GPU is sooner done with them
 RESULT = "result.json"
 
-SetName = Literal["webgum56", "browsergym125", "suite"]  # those of `SETS`
+SetName = Literal["webgum56", "browsergym125", "browsergym63", "suite"]  # those of `SETS`
 AgentName = Literal["random", "first_button", "text_match", "scripted"]
 
 

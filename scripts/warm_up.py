@@ -4,6 +4,7 @@
     COURSE_EXAMPLES=none make train POLICY=runs/warm/policy TASK=suite
 
     python -m scripts.warm_up --task scripted --measured --rank 16   one adapter for all scripts
+    python -m scripts.warm_up --task scripted --split train ...   those that BrowserGym trains on
 
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
@@ -14,7 +15,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,13 +24,33 @@ from helpers.command_line import run
 from helpers.episodes.how_played import Taught, keep_how, rollout_config
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.evaluation.standard_sets import tasks_where
 from helpers.policy.at_hand import with_policy_at_hand
+from helpers.settings.errors import ProfileError
 from helpers.settings.files import write_whole
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 from scripts.options import EpochsOption, PolicyOption, RateOption
 
 SCRIPTED = "scripted"
+
+
+def tasks_of(task: str, split: str | None) -> tuple[str, ...]:
+    """The tasks that an option names, of them those in this half of BrowserGym's table.
+
+    Raises `ProfileError` for a task that there is not, and where no task is left.
+    """
+    tasks = tuple(SCRIPTS) if task == SCRIPTED else read_tasks(task)
+    if split is None:
+        return tasks
+    half = set(tasks_where("browsergym_split", split))
+    chosen = tuple(name for name in tasks if name in half)
+    if not chosen:
+        raise ProfileError(
+            f"None of --task {task} is in BrowserGym's {split} half: leave out --split, or name "
+            f"some of {', '.join(sorted(half & set(SCRIPTS))[:5])} ..."
+        )
+    return chosen
 
 
 def main(
@@ -41,6 +62,10 @@ def main(
             help="tasks with commas; suite: the course's own list; scripted: all with a script"
         ),
     ] = "suite",
+    split: Annotated[
+        Literal["train", "test"] | None,
+        typer.Option(help="of the tasks only those in this half of BrowserGym's table of 125"),
+    ] = None,
     measured: Annotated[
         bool,
         typer.Option(
@@ -68,7 +93,7 @@ def main(
     profile = get_profile()
     if policy is None:
         profile = with_policy_at_hand(profile)
-    tasks = tuple(SCRIPTS) if task == SCRIPTED else read_tasks(task)
+    tasks = tasks_of(task, split)
     folder = Path(output)
     hold_folder(folder)
     # Takes ten seconds; an option that is misspelt is refused before.

@@ -27,7 +27,8 @@ from helpers.episodes.advantages import group_advantages
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
-from helpers.evaluation.outcomes import Outcome
+from helpers.evaluation.outcomes import Outcome, macro_of
+from helpers.evaluation.standard_sets import tasks_where
 from helpers.evaluation.statistics import macro_mean
 from helpers.learning.arms.outcomes import Solved, compare, outcomes_of, rates
 from helpers.learning.arms.plan import ARMS
@@ -59,6 +60,7 @@ SUITE_COLUMNS = (
     "grpo",
 )
 
+HALF = 0.5  # of a held-out task's pages: then it is named
 CHANGES = 5  # tasks that are named with what GRPO changed
 STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares of solved pages
 # What `make one` made: the folder that records it. What it solves of a standard set is in
@@ -66,6 +68,8 @@ STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares 
 # that GRPO does: <set>-<folder>-practised.
 ONE_POLICY = ("one-policy", "one-policy-64-pages", "one-policy-2-cores")
 SHOWN = "shown"
+# Policies that were shown only what BrowserGym trains on: a folder for each training seed.
+HELD_OUT = RECORDINGS / "held-out"
 STANDARD_SETS = {"webgum56": "WebGUM-56", "browsergym125": "BrowserGym-125"}
 
 # In the first table of a notebook, and in the headings of its sections.
@@ -477,6 +481,46 @@ def _player_of(who: str) -> Context:
     return {"recorded": name, "part": part, "taught": taught, "grpo": grpo, "size": "135M"}
 
 
+def held_out() -> Context:
+    """The 63 tasks that BrowserGym holds out: solved by policies that were shown the other half
+    only, a row for each training seed, and beside them by who was not kept from the 63."""
+    tasks = tasks_where("browsergym_split", "test")
+    seeds = [
+        {
+            "folder": path.parent.name,
+            "taught": read_json(path.parent / "warm_up.json"),
+            **read_json(path),
+        }
+        for path in sorted(HELD_OUT.glob("seed*/result.json"))
+    ]
+    beside = [
+        {**result, "by_task": {task: result["by_task"][task] for task in tasks}}
+        for result in _played("browsergym125")
+    ]
+    for result in beside:
+        result["macro"] = macro_of(result["by_task"], "solved")
+        result["macro_raw"] = macro_of(result["by_task"], "raw_above_0")
+    return {
+        "tasks": len(tasks),
+        "seeds": seeds,
+        "mean": statistics.mean(each["macro"][0] for each in seeds) if seeds else None,
+        "beside": sorted(beside, key=lambda result: result["macro"][0], reverse=True),
+        "most": _solved_by_all(seeds),
+    }
+
+
+def _solved_by_all(results: list[Context]) -> list[tuple[str, float]]:
+    """The tasks with what all of these results together solve of their pages, from `HALF` on."""
+    by_task: dict[str, list[int]] = {}
+    for result in results:
+        for task, row in result["by_task"].items():
+            counts = by_task.setdefault(task, [0, 0])
+            counts[0] += row["solved"]
+            counts[1] += row["n"]
+    shares = [(task, solved / n) for task, (solved, n) in by_task.items() if solved >= HALF * n]
+    return sorted(shares, key=lambda each: -each[1])
+
+
 def doors() -> Context:
     """What each door into a task costs, and each way to show a page."""
     return {"recorded": recorded_result("doors")}
@@ -554,6 +598,7 @@ BLOCKS: dict[str, Callable[[], Context]] = {
         prompts,
         arms,
         benchmark,
+        held_out,
         wrong_pay,
         orders,
         doors,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -114,14 +114,15 @@ def summary(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     return {
         "n": n,
         "lost": lost,
-        "macro": _macro(rows, "solved"),
-        "macro_raw": _macro(rows, "raw_above_0"),
+        "macro": macro_of(rows, "solved"),
+        "macro_raw": macro_of(rows, "raw_above_0"),
         "by_task": rows,
     }
 
 
-def _macro(rows: dict[str, dict[str, Any]], key: str) -> list[float]:
-    """Mean, low and high of a count as a share of the episodes, over the tasks."""
+def macro_of(rows: Mapping[str, Mapping[str, Any]], key: str) -> list[float]:
+    """Mean, low and high of a count (solved, raw_above_0) as a share of the episodes, over the
+    tasks of a result's ``by_task``."""
     rates = [(row[key] / row["n"] if row["n"] else 0.0, row["n"]) for row in rows.values()]
     return [round(value, 4) for value in macro_mean(rates)]
 

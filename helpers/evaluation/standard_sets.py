@@ -109,6 +109,16 @@ def _browsergym125(n: int) -> StandardSet:
     )
 
 
+def _browsergym63(n: int) -> StandardSet:
+    held_out = set(tasks_where("browsergym_split", "test"))
+    return StandardSet(
+        "browsergym63",
+        "BrowserGym's benchmark, the 63 tasks that it holds out from training",
+        tuple(page for page in _browsergym125(n).pages if page.task in held_out),
+        BROWSERGYM_TURNS,
+    )
+
+
 def _suite(n: int) -> StandardSet:
     return StandardSet(
         "suite",
@@ -121,13 +131,14 @@ def _suite(n: int) -> StandardSet:
 SETS: dict[str, Callable[[int], StandardSet]] = {
     "webgum56": _webgum56,
     "browsergym125": _browsergym125,
+    "browsergym63": _browsergym63,
     "suite": _suite,
 }
 
 
 def standard_set(name: str, n: int = 0) -> StandardSet:
     """The set with this name of `SETS`. ``n``: so many pages of each task instead of the set's own
-    number, to try (of browsergym125 at most its five).
+    number, to try (of BrowserGym's at most its five).
 
     Raises `MissingSetError` where BrowserGym's table is not installed.
     """

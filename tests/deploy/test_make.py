@@ -55,9 +55,9 @@ def test_help_lists_every_target():
         ("eyes PLAY=20 OUT=o", "scripts.learn_to_see --output o --play 20"),
         ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
         (
-            "warmup TASK=scripted MEASURED=1 DEMOS=3 EPOCHS=1 RATE=5e-4 RANK=16",
-            "scripts.warm_up --task scripted --measured --demos 3 --epochs 1 --learning-rate 5e-4 "
-            "--rank 16",
+            "warmup TASK=scripted SPLIT=train MEASURED=1 DEMOS=3 EPOCHS=1 RATE=5e-4 RANK=16",
+            "scripts.warm_up --task scripted --split train --measured --demos 3 --epochs 1 "
+            "--learning-rate 5e-4 --rank 16",
         ),
     ],
 )

@@ -62,6 +62,15 @@ def test_the_tasks_of_webgum_and_of_the_split_are_the_packages(own):
         assert list(tasks_where("browsergym_split", split)) == plain(names)
 
 
+def test_the_63_are_the_pages_of_browsergyms_that_it_holds_out(own):
+    ours = standard_set("browsergym63")
+    held_out = own["splits"]["test"]
+    theirs = [(task, seed) for task, seed, _ in own["pages"] if task in held_out]
+    assert [(f"miniwob.{page.task}", page.seed) for page in ours.pages] == theirs
+    assert len(ours.tasks) == 63
+    assert ours.turns == standard_set("browsergym125").turns
+
+
 def test_the_table_names_the_tasks_that_can_be_played():
     assert sorted(row["task_name"] for row in task_table()) == list(list_tasks())
 

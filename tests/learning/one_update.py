@@ -59,13 +59,13 @@ class Move:
 def trainer_of(profile, model, tokenizer, folder, lora=False):
     """The course's own trainer, whose episodes are those that were recorded."""
     recorder = Recorder(folder, profile, progress=False)
-    episodes = recorded_episodes()
+    episodes = recorded_episodes()[: profile.batch]
 
     def play(prompts, trainer):
         recorder.on_batch(episodes)
         return rollout_columns(episodes, tokenizer)
 
-    rows = [{"prompt": str(i)} for i in range(profile.updates * GROUPS)]
+    rows = [{"prompt": str(i)} for i in range(profile.updates * profile.groups)]
     return start_trainer(
         BrowserGRPOTrainer,
         profile,
@@ -108,6 +108,9 @@ def tiny(tokenizer, dtype):
     return model.to(getattr(torch, dtype))
 
 
-def embedded(dtype):
-    """SmolLM2-135M, loaded in a precision; its weights are numbers that bf16 has."""
-    return load_policy("smollm2-135m").model.bfloat16().to(getattr(torch, dtype))
+def embedded(dtype, layers=30):
+    """SmolLM2-135M, or its first layers, in a precision; its weights are numbers that bf16 has."""
+    model = load_policy("smollm2-135m").model
+    model.model.layers = model.model.layers[:layers]
+    model.config.num_hidden_layers = layers
+    return model.bfloat16().to(getattr(torch, dtype))

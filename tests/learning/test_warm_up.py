@@ -17,12 +17,15 @@ from trl import SFTTrainer
 from helpers.command_line import run
 from helpers.episodes.how_played import Taught, kept_how, rollout_config
 from helpers.episodes.tasks import TRAIN_SEEDS
+from helpers.evaluation.scripted import SCRIPTS
+from helpers.evaluation.standard_sets import standard_set
 from helpers.learning import warm_up
 from helpers.learning.arms.needs import measured_way
 from helpers.learning.checkpoints import checkpoints
 from helpers.learning.warm_up import Lesson, demonstrate, script_of
 from helpers.policy.loading import Policy, load_policy
 from helpers.policy.lora import load_to_train
+from helpers.settings.errors import ProfileError
 from helpers.settings.files import RunFileError
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import RUN, hold_to_settings
@@ -39,6 +42,18 @@ def test_a_script_that_raises_loses_its_episode_and_not_the_run(browsers, policy
     assert script_of(SimpleNamespace(task="click-test"), 0) == ""
     shown = demonstrate(["click-test", "focus-text"], 2, browsers, policy.tokenizer)
     assert [episode.task for episode in shown] == ["focus-text"] * 2
+
+
+def test_of_the_scripted_tasks_a_half_can_be_kept_back():
+    """What is taught of one half of BrowserGym's table is not in the set of the other."""
+    held_out = set(standard_set("browsergym63").tasks)
+    taught = command.tasks_of("scripted", "train")
+    assert taught
+    assert not held_out & set(taught)
+    assert sorted(taught + command.tasks_of("scripted", "test")) == sorted(SCRIPTS)
+    assert command.tasks_of("click-button,enter-text", "train") == ("enter-text",)
+    with pytest.raises(ProfileError, match="click-button is in BrowserGym's train half"):
+        command.tasks_of("click-button", "train")
 
 
 def test_an_update_takes_as_many_episodes_as_it_is_told(tmp_path):

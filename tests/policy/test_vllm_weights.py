@@ -116,8 +116,10 @@ from helpers.settings.profiles import PROFILES
 folder, policy = Path(sys.argv[1]), load_policy()
 first_of_a_run = {"learning_rate": 7.5e-6}  # a quarter, while the rate is warmed up
 profile = replace(on_a_cpu(PROFILES["h100"], **first_of_a_run), generator="vllm")
-model = embedded("float32")
-model.name_or_path = policy.path  # from where the engine starts
+model = embedded("float32", layers=8)  # all 30 take minutes on a processor without bf16
+model.name_or_path = str(folder / "policy")  # from where the engine starts
+model.save_pretrained(model.name_or_path)
+policy.tokenizer.save_pretrained(model.name_or_path)
 trainer = trainer_of(profile, model, policy.tokenizer, folder)
 ledgers = [episode.ledger for episode in recorded_episodes()]
 prompts = [ledger.ids[: ledger.prompt_length] for ledger in ledgers[:4]] * 6  # read once each
