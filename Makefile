@@ -46,13 +46,16 @@ course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one,
 # The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
 BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
 
+# A test often waits, for a page or for an engine to start: three workers keep two cores busy. Each takes up to 5 GB.
+TEST_WORKERS ?= $(shell awk '/MemTotal/ { print ($$2 > 20000000) ? 3 : 2 }' /proc/meminfo 2>/dev/null || echo 2)
+PYTEST = $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
-	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		--nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
+	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PYTEST) --nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
 unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not docs and not slow" tests $(ARGS)
+	$(PYTEST) -m "not docs and not slow" tests $(ARGS)
 
 lint: setup  ## the form and the types of the code: ruff and basedpyright
 	$(PY) -m ruff check .

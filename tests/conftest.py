@@ -10,6 +10,10 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 # Before torch is imported: threads that wait do not spin, or they take the cores from the browsers
 # that they wait for.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    # As many threads as there are cores for each worker: more of them wait for one another at the
+    # end of every operation, in a test and in whatever it starts.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
 os.environ.pop("COURSE_LANGUAGE", None)  # what tests expect to be said is English
 
 LONGEST = (  # files of a minute and more, the longest first

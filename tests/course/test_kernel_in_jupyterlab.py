@@ -27,7 +27,7 @@ def lab(tmp_path):
     write_notebook(tmp_path / "work" / "own.ipynb", CELLS)
     with jupyterlab(tmp_path) as port, a_chromium() as browser:
         page = browser.new_page(viewport={"width": 1100, "height": 1500})
-        page.set_default_timeout(40_000)
+        page.set_default_timeout(120_000)
         page.goto(f"http://127.0.0.1:{port}/doc/tree/own.ipynb?token=secret")
         page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=-1")
         page.wait_for_selector("text=/Python 3.*Idle/i")

@@ -67,7 +67,7 @@ def lab(top):
     with jupyterlab(top) as port, a_chromium() as browser:
         # The window is so high that no cell is left undrawn.
         page = browser.new_page(viewport={"width": 1100, "height": 6000})
-        page.set_default_timeout(40_000)
+        page.set_default_timeout(120_000)
         page.goto(f"http://127.0.0.1:{port}/doc/tree/widgets.ipynb?token=secret")
         page.wait_for_selector(".jp-Notebook .jp-CodeCell >> nth=-1")
         page.wait_for_selector("text=/Python 3.*Idle/i")
