@@ -487,9 +487,9 @@ def held_out() -> Context:
     tasks = tasks_where("browsergym_split", "test")
     seeds = [
         {
+            **read_json(path),
             "folder": path.parent.name,
             "taught": read_json(path.parent / "warm_up.json"),
-            **read_json(path),
         }
         for path in sorted(HELD_OUT.glob("seed*/result.json"))
     ]

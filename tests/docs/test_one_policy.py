@@ -3,9 +3,12 @@
 import csv
 import json
 import re
+from collections import Counter
 
 import pytest
 
+from helpers.episodes.config import EpisodeSpec
+from helpers.evaluation.standard_sets import standard_set
 from helpers.settings.paths import RECORDINGS, ROOT
 from scripts.benchmark import weights_of
 
@@ -124,3 +127,46 @@ def test_guess_number_became_a_habit_on_two_cores():
     played = [outcomes("one-policy-2-cores", part) for part in ("shown", "practised")]
     pages = [page for page in played[0] if page[0] == "guess-number"]
     assert [sum(outcome[page] for page in pages) for outcome in played] == [2, 18]
+
+
+@pytest.fixture(params=(0,), ids="seed{}".format)
+def held_out(request):
+    """A policy that was shown what BrowserGym trains on: what it was taught, and its episodes."""
+    folder = RECORDINGS / "held-out" / f"seed{request.param}"
+    lines = (folder / "outcomes.jsonl").read_text().splitlines()
+    return {
+        "seed": request.param,
+        "taught": json.loads((folder / "warm_up.json").read_text()),
+        "result": json.loads((folder / "result.json").read_text()),
+        "outcomes": [json.loads(line) for line in lines],
+    }
+
+
+def test_no_task_that_is_held_out_was_shown(held_out):
+    counted = standard_set("browsergym63").tasks
+    assert len(held_out["taught"]["tasks"]) > 30
+    assert not set(held_out["taught"]["tasks"]) & set(counted)
+    assert f"--seed {held_out['seed']} " in held_out["taught"]["command"]
+
+
+def test_what_is_held_out_was_played_on_browsergyms_own_pages(held_out):
+    played = [EpisodeSpec(row["task"], row["seed"]) for row in held_out["outcomes"]]
+    pages = standard_set("browsergym63").pages
+    assert Counter(played) == Counter(pages)
+    solved = Counter(row["task"] for row in held_out["outcomes"] if row["reward"] == 1.0)
+    # Each task has as many pages, so the mean over the tasks is that over the pages.
+    assert held_out["result"]["macro"][0] == pytest.approx(solved.total() / len(pages), abs=1e-4)
+
+
+def test_what_the_docs_tell_of_the_held_out_tasks(held_out):
+    """Four of five answers name an element that is there; two of three failures are a wrong answer
+    that the page takes, most often after a single action."""
+    rows = held_out["outcomes"]
+    kinds = Counter()
+    for row in rows:
+        kinds.update(row["kinds"])
+    assert kinds["ok"] / kinds.total() == pytest.approx(4 / 5, abs=0.07)
+    failed = [row for row in rows if row["reward"] != 1.0]
+    taken = [row for row in failed if row["ended"] == "failed"]
+    assert len(taken) / len(failed) == pytest.approx(2 / 3, abs=0.07)
+    assert sum(row["turns"] == 1 for row in taken) > len(taken) / 2

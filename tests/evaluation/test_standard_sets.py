@@ -71,6 +71,20 @@ def test_the_63_are_the_pages_of_browsergyms_that_it_holds_out(own):
     assert ours.turns == standard_set("browsergym125").turns
 
 
+def test_tasks_that_are_alike_are_all_held_out_or_none():
+    """As docs/results.md says of BrowserGym's halves."""
+    halves = {}
+    for row in task_table():
+        halves.setdefault(row["similarity_group"], set()).add(row["browsergym_split"])
+    assert len(halves) == 78
+    assert all(len(half) == 1 for half in halves.values())
+    held_out = " ".join(tasks_where("browsergym_split", "test"))
+    shown = " ".join(tasks_where("browsergym_split", "train"))
+    for family in ("email-inbox", "click-menu", "click-tab"):
+        assert family in held_out
+        assert family not in shown
+
+
 def test_the_table_names_the_tasks_that_can_be_played():
     assert sorted(row["task_name"] for row in task_table()) == list(list_tasks())
 

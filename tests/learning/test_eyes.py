@@ -246,12 +246,12 @@ def test_the_second_lesson_teaches_eyes_and_adapter_and_nothing_else(drawn, seer
 
 @pytest.mark.parametrize("task", ["click-color", "identify-shape"])
 def test_the_recorded_eyes_solve_what_they_cannot_blind(browsers, recorded, task):
-    specs = [EpisodeSpec(task, seed) for seed in TEST_SEEDS[:16]]
+    specs = [EpisodeSpec(task, seed) for seed in TEST_SEEDS[:10]]
     solved = {}
     for blind in (False, True):
         player = SeeingPlayer(*recorded, blind)
         solved[blind] = sum(e.solved for e in play(specs, browsers, player, seeing_config()))
-    assert solved[False] >= 8
+    assert solved[False] >= 5
     assert solved[False] > 1.5 * solved[True]
 
 
