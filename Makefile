@@ -119,9 +119,10 @@ ONE_UPDATES := 24
 endif
 ONE_DTYPE = $(shell $(PY) -c "from helpers.settings.machine import has_fast_bf16; \
 	print('bfloat16' if has_fast_bf16('$(ONE_DEVICE)') else 'float32')")
+SHOW = COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --measured --rank 16 $(ONE_SHOWN) \
+	--learning-rate 5e-4 --output $(@D)
 $(ONE)/shown/warm_up.json: | setup
-	COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --measured --rank 16 $(ONE_SHOWN) \
-		--learning-rate 5e-4 --output $(@D)
+	$(SHOW)
 $(ONE)/practised/result.json: $(ONE)/shown/warm_up.json | setup
 	COURSE_CURRICULUM=success COURSE_SCOUT=1 COURSE_ACCUMULATE=12 COURSE_WARMUP=2 COURSE_EVAL_EPISODES=2 $(ONE_PRACTISED) \
 		$(PY) -m scripts.train --task taught --policy $(ONE)/shown/policy --lora --updates $(ONE_UPDATES) --no-before --resume --output $(@D)
@@ -132,8 +133,7 @@ one: $(ONE)/practised/result.json  ## one policy for every script: demonstration
 # The same demonstrations, but none of the 63 tasks that BrowserGym holds out from training; then these are played.
 HELD_OUT := runs/held-out/seed$(or $(SEED),0)
 $(HELD_OUT)/shown/warm_up.json: | setup
-	COURSE_POLICY=smollm2-135m COURSE_DTYPE=$(ONE_DTYPE) $(PY) -m scripts.warm_up --task scripted --split train --measured --rank 16 \
-		$(ONE_SHOWN) --learning-rate 5e-4 --seed $(or $(SEED),0) --output $(@D)
+	$(SHOW) --split train $(call option,--seed,SEED)
 
 heldout: $(HELD_OUT)/shown/warm_up.json  ## what a policy solves of BrowserGym's 63 held-out tasks when scripts show it the others; on from where it was stopped (SEED=0)
 	$(PY) -m scripts.benchmark --set browsergym63 --policy $(HELD_OUT)/shown/policy --output $(HELD_OUT)/played

@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.tasks import TASKS, UNSEEN
 from helpers.evaluation.outcomes import Outcome, macro_of
-from helpers.evaluation.standard_sets import tasks_where
+from helpers.evaluation.standard_sets import standard_set
 from helpers.evaluation.statistics import macro_mean
 from helpers.learning.arms.outcomes import Solved, compare, outcomes_of, rates
 from helpers.learning.arms.plan import ARMS
@@ -484,22 +484,16 @@ def _player_of(who: str) -> Context:
 def held_out() -> Context:
     """The 63 tasks that BrowserGym holds out: solved by policies that were shown the other half
     only, a row for each training seed, and beside them by who was not kept from the 63."""
-    tasks = tasks_where("browsergym_split", "test")
+    tasks = standard_set("browsergym63").tasks
     seeds = [
         {
             **read_json(path),
-            "folder": path.parent.name,
+            "seed": path.parent.name.removeprefix("seed"),
             "taught": read_json(path.parent / "warm_up.json"),
         }
         for path in sorted(HELD_OUT.glob("seed*/result.json"))
     ]
-    beside = [
-        {**result, "by_task": {task: result["by_task"][task] for task in tasks}}
-        for result in _played("browsergym125")
-    ]
-    for result in beside:
-        result["macro"] = macro_of(result["by_task"], "solved")
-        result["macro_raw"] = macro_of(result["by_task"], "raw_above_0")
+    beside = [_on_tasks(result, tasks) for result in _played("browsergym125")]
     return {
         "tasks": len(tasks),
         "seeds": seeds,
@@ -507,6 +501,13 @@ def held_out() -> Context:
         "beside": sorted(beside, key=lambda result: result["macro"][0], reverse=True),
         "most": _solved_by_all(seeds),
     }
+
+
+def _on_tasks(result: Context, tasks: Sequence[str]) -> Context:
+    """A recorded result with some of its tasks only, and the means over them."""
+    by_task = {task: result["by_task"][task] for task in tasks}
+    means = {"macro": macro_of(by_task, "solved"), "macro_raw": macro_of(by_task, "raw_above_0")}
+    return {**result, **means, "by_task": by_task}
 
 
 def _solved_by_all(results: list[Context]) -> list[tuple[str, float]]:

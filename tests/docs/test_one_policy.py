@@ -23,10 +23,14 @@ GRPO = [
 CHANGE = r"([+-]\d+) \[.*?\]"
 
 
+def episodes_of(folder):
+    """What a benchmark kept of each episode."""
+    return [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]
+
+
 def outcomes(folder, part):
     """What was played before or after GRPO: {(task, seed): solved}."""
-    path = RECORDINGS / "benchmark" / f"webgum56-{folder}-{part}" / "outcomes.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = episodes_of(RECORDINGS / "benchmark" / f"webgum56-{folder}-{part}")
     return {(row["task"], row["seed"]): row["reward"] == 1 for row in rows}
 
 
@@ -133,12 +137,11 @@ def test_guess_number_became_a_habit_on_two_cores():
 def held_out(request):
     """A policy that was shown what BrowserGym trains on: what it was taught, and its episodes."""
     folder = RECORDINGS / "held-out" / f"seed{request.param}"
-    lines = (folder / "outcomes.jsonl").read_text().splitlines()
     return {
         "seed": request.param,
         "taught": json.loads((folder / "warm_up.json").read_text()),
         "result": json.loads((folder / "result.json").read_text()),
-        "outcomes": [json.loads(line) for line in lines],
+        "outcomes": episodes_of(folder),
     }
 
 
