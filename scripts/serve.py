@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from helpers.command_line import run
+from helpers.episodes.how_played import episode_config
 from helpers.policy.generators import GenerationError
 from helpers.policy.loading import load_policy
 from helpers.policy.vllm_server import server_command, server_environment
@@ -34,7 +35,8 @@ def main(
     if problem:
         raise GenerationError(problem)
     path = load_policy(profile.policy, weights=False).path
-    command = server_command(path, profile, host, port)
+    max_length = episode_config(profile).max_length
+    command = server_command(path, profile, host, port, max_length)
     os.execve(command[0], command, server_environment())
 
 

@@ -5,6 +5,8 @@
 
     python -m scripts.warm_up --task scripted --measured --rank 16   one adapter for all scripts
     python -m scripts.warm_up --task scripted --split train ...   those that BrowserGym trains on
+    python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 6
+        the tasks that it does not know yet, and a few pages of the others, lest it forgets them
 
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
@@ -21,7 +23,7 @@ import typer
 
 from helpers.browser import start_browser_server
 from helpers.command_line import run
-from helpers.episodes.how_played import Taught, keep_how, rollout_config
+from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.evaluation.standard_sets import tasks_where
@@ -53,6 +55,17 @@ def tasks_of(task: str, split: str | None) -> tuple[str, ...]:
     return chosen
 
 
+def taught_before(policy: str) -> tuple[str, ...]:
+    """The tasks that a policy was taught; `ProfileError` where its folder does not say it."""
+    kept = kept_how(policy)
+    if kept is None:
+        raise ProfileError(
+            f"{policy} does not say what it was taught, so there is nothing to rehearse: leave out "
+            "--rehearse, or name the folder of a policy that was taught with --measured."
+        )
+    return kept.tasks
+
+
 def main(
     context: typer.Context,
     policy: PolicyOption = None,
@@ -74,6 +87,12 @@ def main(
             "without the tasks that are too long or that their script half fails",
         ),
     ] = False,
+    longest: Annotated[
+        int,
+        typer.Option(
+            min=200, max=8_000, help="with --measured: tokens of the longest episode that is shown"
+        ),
+    ] = 1_400,
     demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
     epochs: EpochsOption = 2,
     learning_rate: RateOption = 5e-5,
@@ -81,6 +100,13 @@ def main(
         int, typer.Option(min=0, max=1_024, help="of LoRA's adapters; 0: train all weights")
     ] = 0,
     batch: Annotated[int, typer.Option(min=1, max=1_024, help="episodes of a step")] = 8,
+    rehearse: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="pages of each task that the policy was taught before; --demos is for the others",
+        ),
+    ] = 0,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="of the pages and of the training")
     ] = 0,
@@ -94,6 +120,8 @@ def main(
     if policy is None:
         profile = with_policy_at_hand(profile)
     tasks = tasks_of(task, split)
+    before = taught_before(policy or profile.policy) if rehearse else ()
+    tasks = tuple(dict.fromkeys((*before, *tasks)))
     folder = Path(output)
     hold_folder(folder)
     # Takes ten seconds; an option that is misspelt is refused before.
@@ -101,17 +129,18 @@ def main(
     from helpers.learning.warm_up import MOST_SESSIONS, Lesson, warm_up
     from helpers.policy.lora import load_to_train
 
-    lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch)
+    lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse)
     name = policy or profile.policy
-    settings = {"policy": name, "tasks": list(tasks), "measured": measured, **asdict(lesson)}
+    settings = {"policy": name, "tasks": list(tasks), "measured": measured, "longest": longest}
+    settings |= asdict(lesson)
     hold_to_settings(folder, settings)
     loaded = load_to_train(name, profile.device, adapted=not rank)
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MOST_SESSIONS, profile.clients))
         taught = Taught(tasks, rollout_config(tasks, examples=False))
         if measured:
-            taught = measured_way(tasks, folder, clients, loaded.tokenizer)
-        numbers = warm_up(profile, loaded, taught, folder, lesson, clients)
+            taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest)
+        numbers = warm_up(profile, loaded, taught, folder, lesson, clients, before)
     if measured:
         keep_how(folder / "policy", taught)
     command = shlex.join(["python", "-m", "scripts.warm_up", *context.obj])

@@ -66,7 +66,12 @@ STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares 
 # What `make one` made: the folder that records it. What it solves of a standard set is in
 # recordings/benchmark/<set>-<folder>-shown, and after GRPO in one whose name ends as the folder of
 # that GRPO does: <set>-<folder>-practised.
-ONE_POLICY = ("one-policy", "one-policy-64-pages", "one-policy-2-cores")
+ONE_POLICY = (
+    "one-policy",
+    "one-policy-64-pages",
+    "one-policy-2-cores",
+)
+GOES_ON_FROM = re.compile(r"--policy recordings/([\w-]+)/policy")  # of the command of a warm-up
 SHOWN = "shown"
 # Policies that were shown only what BrowserGym trains on: a folder for each training seed.
 HELD_OUT = RECORDINGS / "held-out"
@@ -477,8 +482,15 @@ def _player_of(who: str) -> Context:
         folder = RECORDINGS / name / part
         updates = len((folder / "metrics.csv").read_text().splitlines()) - 1
         grpo = {**read_json(folder / "grpo.json"), "updates": updates}
+    return {"recorded": name, "part": part, "taught": _taught(name), "grpo": grpo, "size": "135M"}
+
+
+def _taught(name: str) -> Context:
+    """What a recorded policy was shown, and as ``before`` what the policy was that it goes on
+    from."""
     taught = read_json(RECORDINGS / name / "warm_up.json")
-    return {"recorded": name, "part": part, "taught": taught, "grpo": grpo, "size": "135M"}
+    earlier = GOES_ON_FROM.search(taught["command"])
+    return {**taught, "before": _taught(earlier[1]) if earlier else {}}
 
 
 def held_out() -> Context:

@@ -66,8 +66,9 @@ def policy_plays(
     folder says (`helpers.episodes.how_played.keep_how`), which it must. Then it also gives up where
     it was taught to, if that is before the set's last turn.
     """
-    tokenizer, generator = standalone_generator(name, profile)
     kept = None if taught else taught_config(name, temperature)
+    longest = kept.max_length if kept else 0
+    tokenizer, generator = standalone_generator(name, profile, longest)
 
     def asked(tasks: tuple[str, ...]) -> RolloutConfig:
         if kept is not None:

@@ -219,8 +219,9 @@ def play_policy(
     ``taught``: the tasks that it was trained on, whose common prompt it reads; `OWN_PROMPTS`: each
     task with a prompt of its own; nothing: as its folder says (`keep_how`), else by ``tasks``.
     """
-    tokenizer, generator = standalone_generator(name, profile)
     kept = None if taught else taught_config(name, temperature)
+    longest = kept.max_length if kept else 0
+    tokenizer, generator = standalone_generator(name, profile, longest)
     taught = taught or tasks
     if taught == OWN_PROMPTS:
         rounds = [(task, (task,), (task,)) for task in task_names(tasks)]

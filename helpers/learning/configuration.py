@@ -14,6 +14,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from trl import GRPOConfig
 
 from helpers.episodes.config import EpisodeSpec
+from helpers.episodes.how_played import episode_config
 from helpers.episodes.tasks import train_seeds
 from helpers.policy.lora import lora_of_rank
 from helpers.settings.errors import ProfileError
@@ -82,7 +83,7 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
         use_vllm=profile.generator == "vllm",
         vllm_mode="server" if profile.vllm_server else "colocate",
         vllm_server_base_url=profile.vllm_server or None,
-        vllm_max_model_length=1536,
+        vllm_max_model_length=episode_config(profile).max_length,
         vllm_importance_sampling_correction=_samples_otherwise(profile),
         vllm_gpu_memory_utilization=profile.vllm_memory,
         # The machine. The weights are fp32 (`helpers.learning.precision`); bf16 means autocast.

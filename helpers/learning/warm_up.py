@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,17 @@ class Lesson:
     """Of LoRA's new adapters; 0 trains what the policy has."""
     batch: int = 8
     """Episodes of each step."""
+    rehearse: int = 0
+    """Pages of each task that the policy was taught before; ``demos`` counts for the others."""
+
+
+def pages_of_each(
+    tasks: Sequence[str], lesson: Lesson, before: Sequence[str] = ()
+) -> dict[str, int]:
+    """How many pages of each task are shown. ``before``: what the policy was taught already, which
+    is rehearsed if the lesson says so, lest it is forgotten."""
+    rehearsed = set(before) if lesson.rehearse else set()
+    return {task: lesson.rehearse if task in rehearsed else lesson.demos for task in tasks}
 
 
 def warm_up(
@@ -85,9 +96,10 @@ def warm_up(
     folder: Path,
     lesson: Lesson,
     clients: Sequence[Client],
+    before: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Let scripts play pages of the tasks that are ``taught``, and train the policy on what they
-    solved.
+    solved. ``before``: those of them that it was taught before (`pages_of_each`).
 
     Writes ``demonstrations.jsonl`` and the policy into ``folder``, prints how it went, and returns
     the numbers. What is in the folder already is not done again: a call that was stopped goes on.
@@ -95,8 +107,9 @@ def warm_up(
     """
     begin = time.monotonic()
     path = folder / DEMONSTRATED
+    pages = pages_of_each(taught.tasks, lesson, before)
     if not path.exists():
-        write_episodes(path, _demonstrations(taught, lesson, clients, policy.tokenizer))
+        write_episodes(path, _demonstrations(taught, pages, lesson, clients, policy.tokenizer))
     episodes = read_episodes(path)
     seconds = time.monotonic() - begin
     tokens = sum(e.ledger.completion_length + e.ledger.prompt_length for e in episodes)
@@ -105,7 +118,7 @@ def warm_up(
             "{solved} of {played} episodes solved by the scripts in {seconds:.0f} s, "
             "{tokens} tokens",
             solved=len(episodes),
-            played=lesson.demos * len(taught.tasks),
+            played=sum(pages.values()),
             seconds=seconds,
             tokens=tokens,
         ),
@@ -133,6 +146,7 @@ def warm_up(
     )
     return {
         "tasks": list(taught.tasks),
+        "rehearsed": [task for task in taught.tasks if task in before] if lesson.rehearse else [],
         "demonstrations": len(episodes),
         "tokens": tokens,
         "seconds_playing": round(seconds, 1),
@@ -143,15 +157,16 @@ def warm_up(
 
 def _demonstrations(
     taught: Taught,
+    pages: Mapping[str, int],
     lesson: Lesson,
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[Episode]:
     """What scripts solved, with a line that says how far they are."""
-    with Progress(lesson.demos * len(taught.tasks), say("demonstrations")) as bar:
+    with Progress(sum(pages.values()), say("demonstrations")) as bar:
         return demonstrate(
             taught.tasks,
-            lesson.demos,
+            pages,
             clients,
             tokenizer,
             lesson.seed,
@@ -162,14 +177,14 @@ def _demonstrations(
 
 def demonstrate(
     tasks: str | Sequence[str],
-    n: int,
+    n: int | Mapping[str, int],
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     seed: int = 0,
     config: RolloutConfig | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> list[Episode]:
-    """``n`` training episodes per task, played by its script.
+    """``n`` training episodes per task, or so many as ``n`` says of each, played by its script.
 
     Those that the page did not pay in full are dropped. ``config``: how they are played, by default
     as the tasks are. ``report``: called with (done, of) as episodes end. Raises `ProfileError` for
@@ -182,15 +197,18 @@ def demonstrate(
             f"There is no script for {', '.join(missing)}: write one in "
             "helpers/evaluation/scripted, or leave it out."
         )
-    fewest = min(names, key=lambda name: len(train_seeds(name)))
-    if n > len(train_seeds(fewest)):
-        raise ProfileError(
-            f"{fewest} has {len(train_seeds(fewest))} training pages, and {n} were asked for: use "
-            "fewer --demos."
-        )
+    asked = {name: n if isinstance(n, int) else n[name] for name in names}
+    for name, pages in asked.items():
+        if pages > len(train_seeds(name)):
+            raise ProfileError(
+                f"{name} has {len(train_seeds(name))} training pages, and {pages} were asked for: "
+                "use fewer --demos."
+            )
     draw = random.Random(seed)
     specs = [
-        EpisodeSpec(name, page) for name in names for page in draw.sample(train_seeds(name), n)
+        EpisodeSpec(name, page)
+        for name, pages in asked.items()
+        for page in draw.sample(train_seeds(name), pages)
     ]
     player = ScriptPlayer(script_of, tokenizer)
     played = play(specs, clients, player, config or rollout_config(names, examples=False), report)
@@ -381,7 +399,7 @@ def _sft_config(
         warmup_steps=5,
         per_device_train_batch_size=part,
         gradient_accumulation_steps=batch // part,
-        max_length=1536,
+        max_length=longest,
         train_sampling_strategy="group_by_length",
         activation_checkpointing=False,
         use_cpu=on_cpu,

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.loading import load_policy
-from helpers.policy.vllm_engine import VLLMGenerator, cache_beside_nothing, start_vllm
+from helpers.policy.vllm_engine import (
+    MODEL_LENGTH,
+    VLLMGenerator,
+    cache_beside_nothing,
+    start_vllm,
+)
 from helpers.policy.vllm_server import VLLMServerGenerator
 
 if TYPE_CHECKING:
@@ -27,14 +32,19 @@ def trainer_generator(trainer: GRPOTrainer, tokenizer: PreTrainedTokenizerBase) 
     return VLLMGenerator(trainer.vllm_generation.llm)
 
 
-def standalone_generator(name: str, profile: Profile) -> tuple[PreTrainedTokenizerBase, Generator]:
+def standalone_generator(
+    name: str, profile: Profile, max_length: int = 0
+) -> tuple[PreTrainedTokenizerBase, Generator]:
     """Tokenizer and generator of a policy outside a trainer, as the profile's ``generator`` says.
 
-    ``name``: see `helpers.policy.loading.policy_path`. Raises `PolicyError` and `GenerationError`.
+    ``name``: see `helpers.policy.loading.policy_path`. ``max_length``: tokens of the longest
+    episode, where it is longer than `MODEL_LENGTH`. Raises `PolicyError` and `GenerationError`.
     """
     with_vllm = profile.generator == "vllm"
     policy = load_policy(name, profile.dtype, profile.device, weights=not with_vllm)
     if with_vllm:
+        length = max(MODEL_LENGTH, max_length)
         room = cache_beside_nothing(profile.memory_gb)
-        return policy.tokenizer, start_vllm(policy.path, profile.vllm_dtype, cpu_cache_gb=room)
+        engine = start_vllm(policy.path, profile.vllm_dtype, length, cpu_cache_gb=room)
+        return policy.tokenizer, engine
     return policy.tokenizer, TransformersGenerator(policy.model, policy.tokenizer)

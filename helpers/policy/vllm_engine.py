@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams  # pyright: ignore[reportMissingImports]
 
 
+MODEL_LENGTH = 2_048  # tokens of prompt and answer, unless a caller needs more
 _PORTS = range(20_000, 32_000)
 _RENDEZVOUS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -187,7 +188,7 @@ def cache_beside_nothing(machine_gb: float) -> int:
 def start_vllm(
     path: str,
     dtype: str = "float32",
-    max_model_len: int = 2048,
+    max_model_len: int = MODEL_LENGTH,
     gpu_memory: float = 0.3,
     cpu_cache_gb: int = 1,
 ) -> VLLMGenerator:

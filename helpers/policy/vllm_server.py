@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from helpers.settings.profiles import Profile
 
-MAX_MODEL_LENGTH = 1536  # tokens of prompt and answer, as the engine beside the trainer has
 WORKER = "helpers.policy.vllm_worker.FolderWorker"
 MEMORY = Path("/dev/shm")  # a folder without a disk behind it, where the system has one
 
 
-def server_command(path: str, profile: Profile, host: str, port: int) -> list[str]:
+def server_command(path: str, profile: Profile, host: str, port: int, max_length: int) -> list[str]:
     """The command that serves a policy as the course samples it, with vLLM's own server.
 
-    ``path``: a policy's folder or Hub id. Precision and logprobs are those of an engine beside the
+    ``path``: a policy's folder or Hub id. ``max_length``: tokens of the longest episode, as the
+    engine beside the trainer has them. Precision and logprobs are those of an engine beside the
     trainer; what a policy's ``generation_config.json`` would change about sampling is left out.
     """
     precision = precision_settings(profile.vllm_dtype)
@@ -45,7 +45,7 @@ def server_command(path: str, profile: Profile, host: str, port: int) -> list[st
         "port": str(port),
         "dtype": precision["dtype"],
         "hf-overrides": json.dumps(precision["hf_overrides"]),
-        "max-model-len": str(MAX_MODEL_LENGTH),
+        "max-model-len": str(max_length),
         "logprobs-mode": "processed_logprobs",
         "generation-config": "vllm",
     }

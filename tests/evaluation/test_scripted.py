@@ -7,6 +7,8 @@ import pytest
 
 from helpers.browser.actions import parse_action
 from helpers.browser.models import BrowserObservation, Element
+from helpers.episodes.play import play_agent
+from helpers.episodes.tasks import VALIDATION_SEEDS, specs
 from helpers.evaluation.scripted import OUT_OF_REACH, SCRIPTS, forms, games, links
 from helpers.evaluation.scripted.inbox import Order, read_order
 from helpers.evaluation.scripted.page import nodes, plain_texts
@@ -179,6 +181,217 @@ def test_what_can_be_counted_is_counted(goal, offered, chosen):
     buttons = [Element(bid=f"1{number}", role="button", name=number) for number in offered.split()]
     seen = page("count-shape", goal, "\n".join(f"\t\t{line}" for line in drawings), buttons)
     assert SCRIPTS["count-shape"](seen, 0) == f"click('1{chosen}')"
+
+
+# ---- sliders ----
+
+
+def slider_page(task, goal, values, bids=("16", "19", "22")):
+    """Sliders with their numbers, and a button; a slider is an element without a name."""
+    tree = "\n".join(f"\tStaticText '{value}'" for value in values)
+    sliders = [Element(bid=bid, role="generic", clickable=True) for bid in bids[: len(values)]]
+    button = Element(bid="25", role="button", name="Submit", clickable=True)
+    return page(task, goal, tree, [*sliders, button])
+
+
+def drive(task, goal, values, tracks):
+    """Play a script against sliders that go where jQuery UI's go; returns (values, answers)."""
+    answers = []
+    for turn in range(40):
+        answer = SCRIPTS[task](slider_page(task, goal, values), turn)
+        answers.append(answer)
+        parsed = parse_action(answer)
+        if parsed.args[0] == "25":
+            return values, answers
+        place = ("16", "19", "22").index(parsed.args[0])
+        low, high = tracks[place]
+        if parsed.name == "click":
+            values[place] = round((low + high) / 2 + 0.01)
+            continue
+        by_page = (high - low) // 5
+        moved = {
+            "ArrowRight": values[place] + 1,
+            "ArrowLeft": values[place] - 1,
+            "PageUp": values[place] + by_page,
+            "PageDown": values[place] - by_page,
+            "Home": low,
+            "End": high,
+        }[parsed.args[1]]
+        values[place] = min(max(moved, low), high)
+    raise AssertionError(f"not handed in: {answers}")
+
+
+@pytest.mark.parametrize("start", [-100, 0, 10, 100])
+@pytest.mark.parametrize("length", [5, 10, 50, 100])
+def test_a_slider_is_set_whatever_its_track_is(start, length):
+    draw = random.Random(start * length)
+    for wanted in (start, start + length, draw.randint(start, start + length)):
+        before = draw.randint(start, start + length)
+        goal = f"Select {wanted} with the slider and hit Submit."
+        values, answers = drive("use-slider", goal, [before], [(start, start + length)])
+        assert values == [wanted]
+        assert len(answers) <= 1 + 5 + length // 10 + 1  # click, pages, half a page, hand in
+
+
+def test_three_sliders_are_set_one_after_the_other():
+    goal = "Set the sliders to the combination [9,18,11] and submit."
+    values, answers = drive("use-slider-2", goal, [0, 18, 14], [(0, 20)] * 3)
+    assert values == [9, 18, 11]
+    assert [parse_action(answer).args[0] for answer in answers] == [
+        *["16", "16"],  # the click sets 10
+        *["22", "22"],  # the second is as it should be
+        "25",
+    ]
+
+
+def test_a_page_that_is_played_again_is_begun_again():
+    goal = "Select 8 with the slider and hit Submit."
+    first = drive("use-slider", goal, [3], [(0, 10)])
+    assert drive("use-slider", goal, [3], [(0, 10)]) == first
+
+
+# ---- dragging ----
+
+
+def items(task, goal, names):
+    tree = "\n".join(f"\tStaticText '{name}'" for name in names)
+    bids = range(20, 20 + len(names))
+    elements = [Element(bid=str(bid), role="listitem") for bid in bids]
+    button = Element(bid="90", role="button", name="Submit", clickable=True)
+    return page(task, goal, tree, [*elements, button])
+
+
+@pytest.mark.parametrize(
+    ("goal", "to"),
+    [
+        ("Drag Cal to the top.", "20"),
+        ("Drag Cal to the bottom.", "24"),
+        ("Drag Cal up by one position.", "21"),
+        ("Drag Cal down by one position.", "23"),
+        ("Drag Cal to the 4th position.", "23"),
+    ],
+)
+def test_an_item_is_dragged_where_the_goal_says(goal, to):
+    seen = items("drag-items", goal, ["Ann", "Bo", "Cal", "Di", "Ed"])
+    assert SCRIPTS["drag-items"](seen, 0) == f"drag_and_drop('22', '{to}')"
+
+
+@pytest.mark.parametrize(
+    ("goal", "drag"),
+    [
+        ("Drag a to the bottom right.", ("20", "28")),
+        ("Drag a to the center.", ("20", "24")),
+        ("Drag d right by one.", ("23", "24")),
+        ("Drag e down by one.", ("24", "27")),
+        ("Drag g to the top right.", ("26", "21")),  # it comes behind the one it is let go on
+        ("Drag g to the center right.", ("26", "24")),
+    ],
+)
+def test_an_item_of_a_grid_is_let_go_where_the_grid_takes_it(goal, drag):
+    seen = items("drag-items-grid", goal, "abcdefghi")
+    assert SCRIPTS["drag-items-grid"](seen, 0) == "drag_and_drop('{}', '{}')".format(*drag)
+
+
+def test_numbers_are_sorted_by_bringing_lesser_ones_up():
+    numbers, answers = [37, -28, 5, -99], []
+    while True:
+        seen = items("drag-sort-numbers", "Sort the numbers.", numbers)
+        parsed = parse_action(SCRIPTS["drag-sort-numbers"](seen, len(answers)))
+        if parsed.name == "click":
+            break
+        begin, end = (int(bid) - 20 for bid in parsed.args)
+        assert end < begin
+        numbers.insert(end, numbers.pop(begin))
+        answers.append((begin, end))
+    assert numbers == [-99, -28, 5, 37]
+    assert len(answers) < len(numbers)
+
+
+# ---- styles, colours, food ----
+
+
+def editor_page(goal, text="In nunc,. Eget."):
+    nameless = [Element(bid=bid, role="generic", clickable=True) for bid in ("11", "18")]
+    field = Element(bid="100", role="generic", clickable=True, value=text)
+    button = Element(bid="108", role="button", name="Submit", clickable=True)
+    return page("text-editor", goal, "", [*nameless, field, button])
+
+
+@pytest.mark.parametrize(
+    ("goal", "keys"),
+    [
+        ("give everything the style italics", ["Control+a", "Control+i"]),
+        ("give the text In the style bold", ["HOME", "SELECT", "Control+b"]),
+        (
+            "give the text nunc,. the style underlined",
+            ["HOME", "ON", "SELECT", "SELECT", "Control+u"],  # letters, then signs
+        ),
+    ],
+)
+def test_words_are_selected_with_keys(goal, keys):
+    long = {
+        "HOME": "Control+Home",
+        "ON": "Control+ArrowRight",
+        "SELECT": "Control+Shift+ArrowRight",
+    }
+    seen = editor_page(f"Using the text editor, {goal} and press Submit.")
+    answers = [SCRIPTS["text-editor"](seen, turn) for turn in range(len(keys) + 1)]
+    wanted = [f"press('100', '{long.get(key, key)}')" for key in keys]
+    assert answers == [*wanted, "click('108')"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "number"),
+    [
+        ("Select orange with the color picker and hit Submit.", "FFA500"),
+        ("Select the following color #05a7e8 with the color picker and hit Submit.", "05A7E8"),
+    ],
+)
+def test_a_colour_is_typed_as_six_digits(goal, number):
+    field = Element(bid="15", role="textbox", value="AB2567", clickable=True)
+    assert SCRIPTS["use-colorwheel"](page("", goal, "", [field]), 0) == f"fill('15', '{number}')"
+
+
+@pytest.mark.parametrize(
+    ("goal", "added"),
+    [
+        ("Order one of each item: Cheese wheel, Tofu and pot", ["24", "22"]),
+        ("Order 2 items that are vegan", ["20", "22"]),
+    ],
+)
+def test_food_is_ordered_by_name_or_by_kind(goal, added):
+    tree, elements = "", []
+    menu = {"Salad": ["vegan", "dairy"], "Tofu and pot": ["vegan"], "Cheese wheel": ["dairy"]}
+    for place, (name, kinds) in enumerate(menu.items()):
+        tree += f"\tStaticText '{name}'\n"
+        tree += "".join(f"\t[5{place}] image '{kind}', url='x'\n" for kind in kinds)
+        tree += "\tStaticText '-'\n\tStaticText '1'\n\tStaticText '+'\n"
+        minus_and_plus = (str(19 + 2 * place), str(20 + 2 * place))
+        elements += [Element(bid=bid, role="generic", clickable=True) for bid in minus_and_plus]
+    elements.append(Element(bid="136", role="button", name="Order!", clickable=True))
+    seen = page("order-food", goal, tree, elements)
+    answers = [SCRIPTS["order-food"](seen, turn) for turn in range(3)]
+    assert answers == [*(f"click('{bid}')" for bid in added), "click('136')"]
+
+
+@pytest.mark.parametrize(("price", "buys"), [("50.20", True), ("53.10", False), ("60.00", False)])
+def test_stock_is_bought_well_below_the_limit(price, buys):
+    goal = "Buy AJR stock when the price is less than $54.00."
+    button = Element(bid="22", role="button", name="Buy", clickable=True)
+    seen = page("stock-market", goal, f"\tStaticText '${price}'", [button])
+    assert (SCRIPTS["stock-market"](seen, 0) == "click('22')") is buys
+
+
+ALWAYS_PAID = (
+    *("form-sequence", "scroll-text-2", "sign-agreement", "drag-box", "drag-sort-numbers"),
+    *("text-editor", "order-food", "use-colorwheel", "use-colorwheel-2"),
+)
+
+
+def test_keys_drags_and_the_wheel_are_paid_by_the_pages(browsers):
+    pages = [spec for task in ALWAYS_PAID for spec in specs(task, VALIDATION_SEEDS, 3)]
+    played = play_agent(lambda seen, turn: SCRIPTS[seen.task](seen, turn), pages, browsers, 10)
+    assert [(e.task, e.seed) for e in played if not e.solved] == []
 
 
 # ---- what holds for all ----

@@ -112,8 +112,9 @@ def test_fewer_pages_are_the_first_ones_of_each_task(name):
         assert [page for page in part.pages if page.task == task] == pages[:2]
 
 
-def test_a_task_of_webgum_has_a_script_or_a_reason():
-    without = set(standard_set("webgum56").tasks) - set(SCRIPTS)
+@pytest.mark.parametrize("name", ["webgum56", "browsergym125"])
+def test_a_task_has_a_script_or_a_reason_why_it_has_none(name):
+    without = set(standard_set(name).tasks) - set(SCRIPTS)
     assert without <= set(OUT_OF_REACH)
 
 

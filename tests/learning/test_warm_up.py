@@ -15,13 +15,14 @@ from transformers import TrainerCallback
 from trl import SFTTrainer
 
 from helpers.command_line import run
-from helpers.episodes.how_played import Taught, kept_how, rollout_config
+from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
 from helpers.episodes.tasks import TRAIN_SEEDS
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.evaluation.standard_sets import standard_set
 from helpers.learning import warm_up
 from helpers.learning.arms.needs import measured_way
 from helpers.learning.checkpoints import checkpoints
+from helpers.learning.configuration import grpo_config
 from helpers.learning.warm_up import Lesson, demonstrate, script_of
 from helpers.policy.loading import Policy, load_policy
 from helpers.policy.lora import load_to_train
@@ -54,6 +55,23 @@ def test_of_the_scripted_tasks_a_half_can_be_kept_back():
     assert command.tasks_of("click-button,enter-text", "train") == ("enter-text",)
     with pytest.raises(ProfileError, match="click-button is in BrowserGym's train half"):
         command.tasks_of("click-button", "train")
+
+
+def test_what_a_policy_knows_is_rehearsed_and_the_rest_is_shown_in_full(browsers, policy):
+    lesson = Lesson(demos=3, rehearse=1)
+    pages = warm_up.pages_of_each(TASKS, lesson, before=("focus-text",))
+    assert pages == {"click-test": 3, "focus-text": 1}
+    shown = demonstrate(TASKS, pages, browsers, policy.tokenizer)
+    assert [episode.task for episode in shown] == ["click-test"] * 3 + ["focus-text"]
+    # Without a number for them, what it was taught before is shown like the others.
+    assert set(warm_up.pages_of_each(TASKS, Lesson(demos=3), TASKS).values()) == {3}
+
+
+def test_who_does_not_say_what_it_was_taught_rehearses_nothing(tmp_path, capsys):
+    command_line = ["--policy", "smollm2-135m", "--rehearse", "2", "--output", str(tmp_path / "x")]
+    assert run(command.main, command_line) != 0
+    assert "smollm2-135m does not say what it was taught" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
 
 
 def test_an_update_takes_as_many_episodes_as_it_is_told(tmp_path):
@@ -179,6 +197,23 @@ def test_what_scripts_half_fail_is_not_shown_and_turns_are_those_they_need(
     assert measured_way(tasks, tmp_path, [], policy.tokenizer) == taught
 
 
+def test_the_longest_episode_says_which_tasks_are_shown_and_what_the_engine_holds(
+    browsers, policy, tmp_path
+):
+    tasks = ("click-test", "scroll-text-2")  # of which the second has a text to read
+    short, long = (
+        measured_way(tasks, tmp_path / str(longest), browsers, policy.tokenizer, longest)
+        for longest in (200, 2_500)
+    )
+    assert (short.tasks, long.tasks) == (("click-test",), tasks)
+    assert 200 < short.config.max_length < 2_500 < long.config.max_length
+    folder = tmp_path / "policy"
+    folder.mkdir()
+    keep_how(folder, long)
+    config = grpo_config(replace(get_profile(), policy=str(folder)), tmp_path)
+    assert config.vllm_max_model_length == long.config.max_length
+
+
 def test_a_folder_with_another_warm_up_is_refused(tmp_path):
     hold_to_settings(tmp_path, {"tasks": ("click-test",), "demos": 3})
     hold_to_settings(tmp_path, {"tasks": ("click-test",), "demos": 3})
@@ -202,3 +237,12 @@ def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, tmp_path
     result = json.loads((folder / "warm_up.json").read_text())
     assert result["command"].split()[3:] == command_line
     assert result["demonstrations"] == 2
+
+    more = tmp_path / "more"
+    words = ["--policy", str(folder / "policy"), "--task", "focus-text", "--measured"]
+    words += ["--demos", "3", "--rehearse", "1", "--epochs", "1", "--output", str(more)]
+    assert run(command.main, words) == 0
+    assert kept_how(str(more / "policy")).tasks == ("click-test", "focus-text")
+    result = json.loads((more / "warm_up.json").read_text())
+    assert (result["demonstrations"], result["rehearsed"]) == (4, ["click-test"])
+    assert json.loads((more / "policy" / "adapter_config.json").read_text())["r"] == 2

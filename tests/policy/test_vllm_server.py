@@ -134,7 +134,7 @@ def test_vllm_takes_every_option_that_the_server_is_started_with(name):
     from vllm.entrypoints.launchers.cli_args import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-    words = server_command("a/model", PROFILES[name], "127.0.0.1", 8123)
+    words = server_command("a/model", PROFILES[name], "127.0.0.1", 8123, 1_536)
     parser = make_arg_parser(FlexibleArgumentParser())
     if PROFILES[name].device == "cuda":
         options = parser.parse_args(words[words.index("serve") + 1 :])

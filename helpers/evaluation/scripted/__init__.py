@@ -14,13 +14,19 @@ from helpers.evaluation.agents import noop_on_error, text_match_agent
 from helpers.evaluation.scripted import (
     buttons,
     cards,
+    day,
+    dragging,
+    editor,
     fields,
     forms,
     games,
     inbox,
     links,
     lists,
+    menu,
     posts,
+    scrolling,
+    sliders,
 )
 from helpers.evaluation.scripted.page import fill_fields, quoted
 
@@ -118,21 +124,62 @@ _SCRIPTS: dict[str, Agent] = {
     "choose-date-easy": forms.calendar,
     "choose-date-medium": forms.calendar,
     "choose-date-nodelay": forms.calendar,
+    "order-food": menu.order,
+    "daily-calendar": day.create_event,
+    "stock-market": forms.buy_below,
+    "use-colorwheel": fill_fields(fields.colour),
+    "use-colorwheel-2": fill_fields(fields.colour),
+    # With keys and the mouse: sliders, scrolling, dragging, styles
+    "use-slider": sliders.alone,
+    "use-slider-2": sliders.combination,
+    "form-sequence": sliders.of_form,
+    "scroll-text-2": scrolling.to_top_or_bottom,
+    "sign-agreement": scrolling.agreement,
+    "drag-box": dragging.box,
+    "drag-items": dragging.to_place,
+    "drag-items-grid": dragging.in_grid,
+    "drag-sort-numbers": dragging.sort,
+    "text-editor": editor.style,
 }
 
 SCRIPTS: dict[str, Agent] = {task: noop_on_error(script) for task, script in _SCRIPTS.items()}
 
 _COLOUR = "colours are pixels: the tree says nothing of them"
+_SHAPE = "what is drawn is pixels: the tree says nothing of it"
 _NO_NUMBER = "the parts of the drawing have no number to act on, only the whole has"
+_PLACE = "asks for a place in a drawing, and only the middle of the whole can be named"
+_SELECTION = "the mouse would have to go from the beginning of a text to its end, not to its middle"
 OUT_OF_REACH: dict[str, str] = {
     "click-color": _COLOUR,
     "click-shades": _COLOUR,
+    "count-sides": _SHAPE,
+    "visual-addition": _SHAPE,
+    "ascending-numbers": _NO_NUMBER,
     "click-pie": _NO_NUMBER,
     "click-pie-nodelay": _NO_NUMBER,
     "click-shape": _NO_NUMBER,
+    "drag-circle": _NO_NUMBER,
+    "drag-cube": _NO_NUMBER,
+    "drag-shapes": _NO_NUMBER,
+    "drag-shapes-2": _NO_NUMBER,
+    "drag-single-shape": _NO_NUMBER,
+    "bisect-angle": _PLACE,
+    "circle-center": _PLACE,
+    "draw-circle": _PLACE,
+    "draw-line": _PLACE,
+    "find-midpoint": _PLACE,
+    "hot-cold": _PLACE,
+    "right-angle": _PLACE,
+    "highlight-text": _SELECTION,
+    "highlight-text-2": _SELECTION,
+    "resize-textarea": "the corner to drag is no element of the tree",
+    "number-checkboxes": "the digit to copy is a picture; all but a 1 take more than ten turns",
+    "terminal": "takes its commands key by key, nearly always more keys than ten turns",
+    "drag-items": "partly: an item that goes down would have to be let go below a middle",
+    "drag-items-grid": "partly: as in drag-items, for items that go up or to the left",
     "grid-coordinate": f"{_NO_NUMBER}, and its middle is right on one page of 25",
     "count-shape": "partly: letters and digits are text; size, colour and kind of shape are pixels",
     "identify-shape": "partly: letters and digits are text, shapes are pixels",
 }
-"""Tasks of the 56 that ask for what is not in the text, or for what has no number, and why. They
+"""Tasks of the 125 that ask for what is not in the text, or for what has no number, and why. They
 are played and counted like all others."""

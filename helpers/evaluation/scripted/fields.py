@@ -84,3 +84,33 @@ def _table(seen: BrowserObservation) -> dict[str, str]:
     """A table of two columns: {name: value}."""
     cells = [e.name for e in with_role(seen, "cell")]
     return dict(zip(cells[::2], cells[1::2], strict=False))
+
+
+COLOURS = {
+    "black": "000000",
+    "white": "FFFFFF",
+    "aqua": "00FFFF",
+    "blue": "0000FF",
+    "gray": "808080",
+    "green": "008000",
+    "lime": "00FF00",
+    "maroon": "800000",
+    "navy": "000080",
+    "olive": "808000",
+    "purple": "800080",
+    "red": "FF0000",
+    "silver": "C0C0C0",
+    "teal": "008080",
+    "yellow": "FFFF00",
+    "pink": "FFC0CB",
+    "magenta": "FF00FF",
+    "gold": "FFD700",
+    "orange": "FFA500",
+}
+"""CSS's numbers of the colours that a goal may name (CSS Color Module Level 4, 6.1)."""
+
+
+def colour(seen: BrowserObservation) -> list[str]:
+    """The colour of the goal in six digits, as the field of a colour picker has them."""
+    number, name = find(r"#(\w{6})|Select (\w+) with", seen.goal).groups()
+    return [number.upper() if number else COLOURS[name]]

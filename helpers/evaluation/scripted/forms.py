@@ -30,6 +30,8 @@ RESULTS_A_PAGE = 3  # of the search engine
 FILM_FIELDS = 3  # of the search for films: genre, director, year
 MONTH_SHOWN_FIRST = 12  # the calendar opens on December
 MONTHS = list(calendars.month_name)[1:]
+PRICE_MARGIN = 1.5  # dollars, by which a price changes at most in a tenth of a second
+PRICE_WAIT_MS = 500
 DATE_OR_TIME_BID = "14"  # on both pages the field is the first element of all
 
 
@@ -109,6 +111,19 @@ def autocomplete(seen: BrowserObservation, turn: int) -> str:
     if field.focused:
         return press(field, "Tab")
     return submit(seen)
+
+
+def buy_below(seen: BrowserObservation, turn: int) -> str:
+    """Buys when the price is well below the goal's: it changes until the click is there."""
+    limit = _dollars(seen.goal)
+    price = _dollars(plain_texts(seen)[-1])
+    if price > limit - PRICE_MARGIN:
+        return format_action("noop", PRICE_WAIT_MS)
+    return click(with_name(seen, "Buy", "button"))
+
+
+def _dollars(text: str) -> float:
+    return float(find(r"\$(\d+\.\d+)", text)[1])
 
 
 def calendar(seen: BrowserObservation, turn: int) -> str:

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from helpers.browser.models import Client
     from helpers.episodes.episode import Episode
 
-ROOM = RolloutConfig(max_turns=16, max_tokens=64, max_length=1_400)
-PAGES = 6  # of each task that its script plays
+LONGEST = 1_400  # tokens of an episode, unless a caller gives it more
+ROOM = RolloutConfig(max_turns=16, max_tokens=64)
+PAGES = 12  # of each task that its script plays
 SPARE_TURNS = 1  # beyond the script's, for a policy that errs once
+SPARE_LENGTH = 136  # tokens of an episode, beyond the longest that is shown
 SPARE_TOKENS = 4  # of an answer, for an element with a longer number
 
 TAUGHT = ("click", "fill", "press", "select_option")  # shown in every prompt, used or not
@@ -57,12 +59,15 @@ def measure_needs(
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     listeners: bool = False,
+    longest: int = LONGEST,
 ) -> dict[str, Needs]:
     """Let the script of each task play a few training pages; {task: what it used}.
 
-    ``listeners``: the field of `PromptConfig`. A task whose script solved none of them is left out.
+    ``listeners``: the field of `PromptConfig`. ``longest``: tokens that an episode may have. A task
+    whose script solved none of them is left out.
     """
-    config = replace(ROOM, prompt=PromptConfig(TAUGHT, examples=(), listeners=listeners))
+    prompt = PromptConfig(TAUGHT, examples=(), listeners=listeners)
+    config = replace(ROOM, max_length=longest, prompt=prompt)
     specs = [EpisodeSpec(task, seed) for task in tasks for seed in train_seeds(task)[:PAGES]]
     episodes = play(specs, clients, ScriptPlayer(script_of, tokenizer), config)
     needs = {}
@@ -95,21 +100,24 @@ def measured_way(
     folder: Path,
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
+    longest: int = LONGEST,
 ) -> Taught:
     """The tasks that can be shown, and how all of them are played together (`config_of`).
 
     The prompt shows every element that listens to clicks: scripts act on those, too. Left out are
-    tasks whose script solves less than half of its pages, or whose episodes have no room in `ROOM`.
-    What was measured is kept in ``folder``/needs.json.
+    tasks whose script solves less than half of its pages, or whose episodes are longer than
+    ``longest`` tokens. What was measured is kept in ``folder``/needs.json.
     """
     path = folder / "needs.json"
     needs = kept_needs(path)
     if needs is None:
-        needs = keep_needs(path, measure_needs(tasks, clients, tokenizer, listeners=True))
+        measured = measure_needs(tasks, clients, tokenizer, listeners=True, longest=longest)
+        needs = keep_needs(path, measured)
     shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
     config = config_of(shown)
     prompt = replace(config.prompt, listeners=True)
-    return Taught(tuple(shown), replace(config, prompt=prompt))
+    config = replace(config, prompt=prompt, max_length=longest + SPARE_LENGTH)
+    return Taught(tuple(shown), config)
 
 
 def _needs_of(episodes: Sequence[Episode]) -> Needs:
