@@ -68,6 +68,7 @@ STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares 
 # that GRPO does: <set>-<folder>-practised.
 ONE_POLICY = (
     "one-policy",
+    "one-policy-second-lesson",
     "one-policy-64-pages",
     "one-policy-2-cores",
 )

@@ -59,10 +59,43 @@ def test_the_same_pages_were_played_before_and_after(grpo):
     assert len({task for task, _ in grpo["before"]}) == 56
 
 
-def test_the_recorded_adapter_is_the_one_that_was_played():
-    result = RECORDINGS / "benchmark" / "webgum56-one-policy-shown" / "result.json"
+@pytest.mark.parametrize("chosen", ["webgum56", "browsergym125"])
+def test_the_recorded_adapter_is_the_one_that_was_played(chosen):
+    result = RECORDINGS / "benchmark" / f"{chosen}-one-policy-shown" / "result.json"
     recorded = weights_of(str(RECORDINGS / "one-policy" / "policy"))
     assert json.loads(result.read_text())["weights"] == recorded
+
+
+def solved_by_task(benchmark):
+    """How many pages of each task a benchmark has solved."""
+    rows = episodes_of(RECORDINGS / "benchmark" / benchmark)
+    return Counter(row["task"] for row in rows if row["reward"] == 1)
+
+
+def test_what_the_docs_tell_of_the_second_lesson():
+    lessons = [
+        json.loads((RECORDINGS / name / "warm_up.json").read_text())
+        for name in ("one-policy", "one-policy-second-lesson")
+    ]
+    known = set(lessons[0]["tasks"])
+    assert "--policy recordings/one-policy/policy" in lessons[1]["command"]
+    assert lessons[1]["rehearsed"] == lessons[0]["tasks"]
+    assert len(set(lessons[1]["tasks"]) - known) == 12
+    before, after = (
+        solved_by_task(f"browsergym125-{name}-shown")
+        for name in ("one-policy", "one-policy-second-lesson")
+    )
+    for language in ("", "zh/"):
+        text = (ROOT / "docs" / language / "training.md").read_text()
+        for counts in (before, after):
+            assert str(sum(counts[task] for task in known)) in text
+    changes = {task: (before[task], after[task]) for task in {*before, *after}}
+    assert changes["drag-box"] == (0, 5)
+    assert changes["use-colorwheel-2"] == (1, 5)
+    assert changes["use-autocomplete"] == (5, 0)
+    rows = episodes_of(RECORDINGS / "benchmark" / "browsergym125-one-policy-second-lesson-shown")
+    autocomplete = [row["ended"] for row in rows if row["task"] == "use-autocomplete"]
+    assert autocomplete == ["turn_limit"] * 5
 
 
 def test_what_grpo_changed_is_counted_on_pages(grpo):
