@@ -20,7 +20,8 @@ def order(seen: BrowserObservation, turn: int) -> str:
 
 
 def _wanted(seen: BrowserObservation) -> list[int]:
-    """The items that the goal asks for, by their places on the menu."""
+    """The items that the goal asks for, by their places on the menu; the first ones again where
+    the menu has too few of a kind."""
     menu = _menu(seen)
     named = re.search(r"each item: (.*)", seen.goal)
     if named:
@@ -28,7 +29,7 @@ def _wanted(seen: BrowserObservation) -> list[int]:
         return [names.index(name.strip()) for name in named[1].split(",")]
     number, kind = find(r"Order (\d+) items that are (\S+)", seen.goal).groups()
     of_kind = [place for place, (_, kinds) in enumerate(menu) if kind in kinds]
-    return of_kind[: int(number)]
+    return [of_kind[i % len(of_kind)] for i in range(int(number))]
 
 
 def _menu(seen: BrowserObservation) -> list[tuple[str, set[str]]]:
