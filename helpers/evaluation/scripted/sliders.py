@@ -19,7 +19,7 @@ from helpers.evaluation.scripted.page import (
 )
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
-    from helpers.browser.models import BrowserObservation, Element
+    from helpers.browser.models import BrowserObservation
 
 PAGES = 5  # of jQuery UI's sliders: PageUp goes a fifth of the way
 
@@ -32,8 +32,7 @@ class Track:
     high: int
 
     def after(self, value: int) -> dict[str, int]:
-        """Where each key takes the slider from ``value``. A key that only repeats others is last:
-        of equally good ones the first is pressed."""
+        """Where each key takes the slider; of equally good ones the first is pressed."""
         page = (self.high - self.low) // PAGES
         steps = {
             "ArrowRight": value + 1,
@@ -77,7 +76,8 @@ class Sliders:
         then: Callable[[BrowserObservation], str] = submit,
     ) -> None:
         self._wanted, self._tracks, self._then = wanted, tracks, then
-        self._clicked: dict[tuple[str, int | None], dict[int, Track]] = {}  # by task and seed
+        # By task and seed, and by the slider's place; None until a key is pressed on it.
+        self._clicked: dict[tuple[str, int | None], dict[int, Track | None]] = {}
 
     def __call__(self, seen: BrowserObservation, turn: int) -> str:
         """Clicks the first slider that is not as it should be, or presses a key on it."""
@@ -91,18 +91,16 @@ class Sliders:
                 continue
             slider = nameless(seen)[place]
             if place not in clicked:
-                clicked[place] = self._tracks[0]
+                clicked[place] = None
                 return click(slider)
-            return self._press(slider, clicked, place, values[place], wanted)
+            track = clicked[place] or self._track_with_middle(values[place])
+            clicked[place] = track
+            return press(slider, track.key(values[place], wanted))
         return self._then(seen)
 
-    def _press(
-        self, slider: Element, clicked: dict[int, Track], place: int, value: int, wanted: int
-    ) -> str:
-        """The next key. What the click has set, the middle, tells which track it is."""
-        if len(self._tracks) > 1 and clicked[place] is self._tracks[0]:
-            clicked[place] = min(self._tracks, key=lambda track: abs(track.middle - value))
-        return press(slider, clicked[place].key(value, wanted))
+    def _track_with_middle(self, value: int) -> Track:
+        """What the click has set, the middle, tells which of the tracks it is."""
+        return min(self._tracks, key=lambda track: abs(track.middle - value))
 
 
 def _numbers(seen: BrowserObservation) -> list[int]:
