@@ -313,8 +313,11 @@ def test_numbers_are_sorted_by_bringing_lesser_ones_up():
 def editor_page(goal, text="In nunc,. Eget."):
     nameless = [Element(bid=bid, role="generic", clickable=True) for bid in ("11", "18")]
     field = Element(bid="100", role="generic", clickable=True, value=text)
-    button = Element(bid="108", role="button", name="Submit", clickable=True)
-    return page("text-editor", goal, "", [*nameless, field, button])
+    buttons = [
+        Element(bid="93", role="button", clickable=True),
+        Element(bid="108", role="button", name="Submit", clickable=True),
+    ]
+    return page("text-editor", goal, "", [*nameless, field, *buttons])
 
 
 @pytest.mark.parametrize(
@@ -335,9 +338,9 @@ def test_words_are_selected_with_keys(goal, keys):
         "SELECT": "Control+Shift+ArrowRight",
     }
     seen = editor_page(f"Using the text editor, {goal} and press Submit.")
-    answers = [SCRIPTS["text-editor"](seen, turn) for turn in range(len(keys) + 1)]
-    wanted = [f"press('100', '{long.get(key, key)}')" for key in keys]
-    assert answers == [*wanted, "click('108')"]
+    answers = [SCRIPTS["text-editor"](seen, turn) for turn in range(len(keys) + 2)]
+    wanted = [f"press('11', '{long.get(key, key)}')" for key in keys]
+    assert answers == ["click('93')", *wanted, "click('108')"]
 
 
 @pytest.mark.parametrize(

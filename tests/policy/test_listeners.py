@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from helpers.browser.actions import ACTIONS
 from helpers.browser.models import Element
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.play import play
@@ -82,11 +83,18 @@ def test_every_script_acts_on_what_a_policy_is_shown(browsers, policy):
         (episode.task, turn.answer)
         for episode in episodes
         for turn in episode.turns
-        if turn.parsed.ok and turn.parsed.args
-        if not _shows(turn.page, str(turn.parsed.args[0]))
+        if turn.parsed.ok
+        for bid in _named(turn.parsed)
+        if not _shows(turn.page, bid)
     }
     assert hidden == set()
     assert sum(len(episode.turns) for episode in episodes) > 2 * len(SCRIPTS)
+
+
+def _named(parsed):
+    """The elements that an action names."""
+    params = ACTIONS[parsed.name].params
+    return [arg for param, arg in zip(params, parsed.args, strict=False) if param.type == "bid"]
 
 
 def _shows(page, bid):
