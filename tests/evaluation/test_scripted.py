@@ -339,7 +339,7 @@ def test_words_are_selected_with_keys(goal, keys):
     }
     seen = editor_page(f"Using the text editor, {goal} and press Submit.")
     answers = [SCRIPTS["text-editor"](seen, turn) for turn in range(len(keys) + 2)]
-    wanted = [f"press('11', '{long.get(key, key)}')" for key in keys]
+    wanted = [f"press('18', '{long.get(key, key)}')" for key in keys]
     assert answers == ["click('93')", *wanted, "click('108')"]
 
 

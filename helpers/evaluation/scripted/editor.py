@@ -19,8 +19,7 @@ if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
 
 STYLE_KEYS = {"bold": "Control+b", "italics": "Control+i", "underlined": "Control+u"}
 COLOURS = ("black", "red", "orange", "yellow", "green", "blue", "purple")  # as the editor has them
-AROUND, PICKER = 0, 1  # places, among the elements without a name, of what is around the editor
-# and has its text, and of what opens the colours; these follow it
+PICKER = 1  # place of what opens the colours among the elements without a name; they follow it
 START, ON, ON_SELECTING = "Control+Home", "Control+ArrowRight", "Control+Shift+ArrowRight"
 
 
@@ -28,7 +27,7 @@ def style(seen: BrowserObservation, turn: int) -> str:
     """Clicks a tool, selects all or the word that the goal names, styles or colours it, hands in.
 
     The tool's click puts the cursor into the editor, which a policy's page has no number for. There
-    it stays: what is around the editor takes no keys of its own.
+    it stays when keys are pressed on what opens the colours, which takes none of its own.
     """
     word, kind, name = find(
         r"(?:text |make |give )(\S+) the (style|color) (\w+)", seen.goal
@@ -39,7 +38,7 @@ def style(seen: BrowserObservation, turn: int) -> str:
     if turn == 0:
         return click(with_role(seen, "button")[0])
     if turn <= len(keys):
-        return press(nameless(seen)[AROUND], keys[turn - 1])
+        return press(nameless(seen)[PICKER], keys[turn - 1])
     if kind == "style" or turn > len(keys) + 2:
         return submit(seen)
     return click(_of_picker(seen, name, is_open=turn == len(keys) + 2))
