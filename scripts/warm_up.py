@@ -23,7 +23,13 @@ import typer
 
 from helpers.browser import start_browser_server
 from helpers.command_line import run
-from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
+from helpers.episodes.how_played import (
+    LONGEST_SHOWN,
+    Taught,
+    keep_how,
+    kept_how,
+    rollout_config,
+)
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.evaluation.standard_sets import tasks_where
@@ -92,7 +98,7 @@ def main(
         typer.Option(
             min=200, max=8_000, help="with --measured: tokens of the longest episode that is shown"
         ),
-    ] = 1_400,
+    ] = LONGEST_SHOWN,
     demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
     epochs: EpochsOption = 2,
     learning_rate: RateOption = 5e-5,

@@ -18,6 +18,7 @@ from helpers.policy.prompts import PromptConfig
 from helpers.settings.files import RunFileError, read_object, write_whole
 from helpers.settings.profiles import Profile
 
+LONGEST_SHOWN = 1_400  # tokens of an episode that a warm-up shows, unless it is told otherwise
 HOW = "how_played.json"  # in the folder of a policy
 
 

@@ -14,6 +14,7 @@ from helpers.evaluation.scripted.page import (
     plain_texts,
     quoted,
     submit,
+    whole_numbers,
     with_name,
     with_role,
 )
@@ -75,7 +76,7 @@ def counted(role: str) -> Agent:
 def odd_or_even(seen: BrowserObservation, turn: int) -> str:
     """One number a turn. Each row has one button of either kind, so the button's index among its
     kind is the row's."""
-    numbers = [int(text) for text in plain_texts(seen) if re.fullmatch(r"-?\d+", text)]
+    numbers = whole_numbers(seen)
     if turn >= len(numbers):
         return submit(seen)
     name = "Odd" if numbers[turn] % 2 else "Even"

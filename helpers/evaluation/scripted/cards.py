@@ -13,6 +13,7 @@ from helpers.evaluation.scripted.page import (
     ordinal,
     plain_texts,
     submit,
+    whole_numbers,
     with_name,
     with_role,
 )
@@ -42,7 +43,7 @@ def contact(seen: BrowserObservation, turn: int) -> str:
 
 def number_that_fits(seen: BrowserObservation, turn: int) -> str:
     """Has numbers made until one is as the goal wants it, then hands in."""
-    numbers = [int(text) for text in plain_texts(seen) if re.fullmatch(r"-?\d+", text)]
+    numbers = whole_numbers(seen)
     if numbers and _fits(numbers[0], seen.goal):
         return submit(seen)
     return click(with_name(seen, "Generate", "button"))

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from helpers.browser.actions import format_action
-from helpers.evaluation.scripted.page import find, nameless, plain_texts, submit, with_role
+from helpers.evaluation.scripted.page import (
+    find,
+    nameless,
+    ordinal,
+    plain_texts,
+    submit,
+    whole_numbers,
+    with_role,
+)
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation, Element
@@ -18,7 +26,8 @@ if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
 COLUMNS = 3  # of the grid
 ROWS_OF_GOAL = {"top": 0, "center": 1, "bottom": 2}
 COLUMNS_OF_GOAL = {"left": 0, "center": 1, "right": 2}
-STEPS_OF_GOAL = {"up": -1, "down": 1, "left": -1, "right": 1}
+STEPS_IN_LIST = {"up": -1, "down": 1}
+STEPS_IN_GRID = {"up": -COLUMNS, "down": COLUMNS, "left": -1, "right": 1}
 
 
 def drag(what: Element, to: Element) -> str:
@@ -30,12 +39,13 @@ def to_place(seen: BrowserObservation, turn: int) -> str:
     """Drags the item that the goal names to the place that it names, in the list."""
     names = plain_texts(seen)
     name, where = find(r"Drag (\S+) (?:to the )?(\w+)", seen.goal).groups()
-    begin, end = names.index(name), len(names) - 1
-    if where in STEPS_OF_GOAL:
-        place = begin + STEPS_OF_GOAL[where]
+    begin = names.index(name)
+    if where in STEPS_IN_LIST:
+        place = begin + STEPS_IN_LIST[where]
+    elif where in ("top", "bottom"):
+        place = 0 if where == "top" else len(names) - 1
     else:
-        ends = {"top": 0, "bottom": end}
-        place = ends[where] if where in ends else int(find(r"\d+", where)[0]) - 1
+        place = ordinal(seen) - 1
     items = with_role(seen, "listitem")
     return drag(items[begin], items[place])
 
@@ -45,16 +55,12 @@ def in_grid(seen: BrowserObservation, turn: int) -> str:
     names = plain_texts(seen)
     name, where = find(r"Drag (\S+) (?:to the )?(.*)\.", seen.goal).groups()
     begin = names.index(name)
-    row, column = divmod(begin, COLUMNS)
     direction = where.removesuffix(" by one")
-    if direction in ("up", "down"):
-        row += STEPS_OF_GOAL[direction]
-    elif direction in ("left", "right"):
-        column += STEPS_OF_GOAL[direction]
+    if direction in STEPS_IN_GRID:
+        place = begin + STEPS_IN_GRID[direction]
     else:
         words = where.split()
-        row, column = ROWS_OF_GOAL[words[0]], COLUMNS_OF_GOAL[words[-1]]
-    place = row * COLUMNS + column
+        place = ROWS_OF_GOAL[words[0]] * COLUMNS + COLUMNS_OF_GOAL[words[-1]]
     if place < begin and (place - 1) % COLUMNS > begin % COLUMNS:
         place -= 1  # from the left and from below the item comes behind the one it is let go on
     items = with_role(seen, "listitem")
@@ -63,7 +69,7 @@ def in_grid(seen: BrowserObservation, turn: int) -> str:
 
 def sort(seen: BrowserObservation, turn: int) -> str:
     """Brings the least number up to the top, then the next one under it, and hands in."""
-    numbers = [int(text) for text in plain_texts(seen)]
+    numbers = whole_numbers(seen)
     items = with_role(seen, "listitem")
     for place, number in enumerate(sorted(numbers)):
         if numbers[place] != number:

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from helpers.evaluation.scripted.page import (
-    click,
-    find,
-    nameless,
-    press,
-    submit,
-    with_role,
-)
+from helpers.evaluation.scripted.page import click, find, nameless, press, submit, with_role
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation, Element

@@ -7,12 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from helpers.browser.actions import format_action
+from helpers.evaluation.agents import WAIT
 from helpers.evaluation.scripted.page import (
     click,
     fill,
     find,
     first_quoted,
     nodes,
+    number_to_select,
     ordinal,
     plain_texts,
     press,
@@ -31,7 +33,6 @@ FILM_FIELDS = 3  # of the search for films: genre, director, year
 MONTH_SHOWN_FIRST = 12  # the calendar opens on December
 MONTHS = list(calendars.month_name)[1:]
 PRICE_MARGIN = 1.5  # dollars, by which a price changes at most in a tenth of a second
-PRICE_WAIT_MS = 500
 DATE_OR_TIME_BID = "14"  # on both pages the field is the first element of all
 
 
@@ -96,7 +97,7 @@ def spinner(seen: BrowserObservation, turn: int) -> str:
     """Types the goal's number, then hands in."""
     if turn > 0:
         return submit(seen)
-    return fill(with_role(seen, "spinbutton")[0], find(r"Select (-?\d+)", seen.goal)[1])
+    return fill(with_role(seen, "spinbutton")[0], str(number_to_select(seen)))
 
 
 def autocomplete(seen: BrowserObservation, turn: int) -> str:
@@ -118,7 +119,7 @@ def buy_below(seen: BrowserObservation, turn: int) -> str:
     limit = _dollars(seen.goal)
     price = _dollars(plain_texts(seen)[-1])
     if price > limit - PRICE_MARGIN:
-        return format_action("noop", PRICE_WAIT_MS)
+        return WAIT
     return click(with_name(seen, "Buy", "button"))
 
 

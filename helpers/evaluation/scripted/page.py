@@ -62,6 +62,11 @@ def plain_texts(seen: BrowserObservation) -> list[str]:
     return [node.name for node in nodes(seen) if node.role == "StaticText"]
 
 
+def whole_numbers(seen: BrowserObservation) -> list[int]:
+    """The whole numbers among the plain texts of the page, top down."""
+    return [int(text) for text in plain_texts(seen) if re.fullmatch(r"-?\d+", text)]
+
+
 def nameless(seen: BrowserObservation) -> list[Element]:
     """The elements that take clicks and that the tree does not name, in the order of the page."""
     return [e for e in seen.elements if e.clickable and not e.name and e.role == "generic"]
@@ -88,6 +93,11 @@ def find(pattern: str, text: str) -> re.Match[str]:
 def ordinal(seen: BrowserObservation) -> int:
     """The place that the goal counts to: "the 3rd word" is 3; ValueError where it counts none."""
     return int(find(r"(\d+)(?:st|nd|rd|th)", seen.goal)[1])
+
+
+def number_to_select(seen: BrowserObservation) -> int:
+    """The number of a goal such as "Select -94 with the slider"; ValueError where it has none."""
+    return int(find(r"Select (-?\d+)", seen.goal)[1])
 
 
 # ---- acting ----

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from helpers.evaluation.scripted.page import (
     click,
-    find,
     nameless,
+    number_to_select,
     ordinal,
-    plain_texts,
     press,
     submit,
+    whole_numbers,
     with_role,
 )
 
@@ -85,7 +85,7 @@ class Sliders:
         if turn == 0:
             self._clicked[page] = {}
         clicked = self._clicked[page]
-        values = _numbers(seen)
+        values = whole_numbers(seen)
         for place, wanted in enumerate(self._wanted(seen)):
             if values[place] == wanted:
                 continue
@@ -103,14 +103,9 @@ class Sliders:
         return min(self._tracks, key=lambda track: abs(track.middle - value))
 
 
-def _numbers(seen: BrowserObservation) -> list[int]:
-    """What the sliders of a page show, top down."""
-    return [int(text) for text in plain_texts(seen) if re.fullmatch(r"-?\d+", text)]
-
-
 def number_of_goal(seen: BrowserObservation) -> list[int]:
-    """ "Select -94 with the slider" is -94."""
-    return [int(find(r"Select (-?\d+)", seen.goal)[1])]
+    """The goal of a page with one slider."""
+    return [number_to_select(seen)]
 
 
 def combination_of_goal(seen: BrowserObservation) -> list[int]:

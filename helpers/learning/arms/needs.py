@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
-from helpers.episodes.how_played import Taught
+from helpers.episodes.how_played import LONGEST_SHOWN, Taught
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from helpers.browser.models import Client
     from helpers.episodes.episode import Episode
 
-LONGEST = 1_400  # tokens of an episode, unless a caller gives it more
 ROOM = RolloutConfig(max_turns=16, max_tokens=64)
 PAGES = 12  # of each task that its script plays
 SPARE_TURNS = 1  # beyond the script's, for a policy that errs once
@@ -59,7 +58,7 @@ def measure_needs(
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     listeners: bool = False,
-    longest: int = LONGEST,
+    longest: int = LONGEST_SHOWN,
 ) -> dict[str, Needs]:
     """Let the script of each task play a few training pages; {task: what it used}.
 
@@ -100,7 +99,7 @@ def measured_way(
     folder: Path,
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
-    longest: int = LONGEST,
+    longest: int = LONGEST_SHOWN,
 ) -> Taught:
     """The tasks that can be shown, and how all of them are played together (`config_of`).
 
