@@ -166,7 +166,7 @@ def test_guess_number_became_a_habit_on_two_cores():
     assert [sum(outcome[page] for page in pages) for outcome in played] == [2, 18]
 
 
-@pytest.fixture(params=(0, 1), ids="seed{}".format)
+@pytest.fixture(params=(0, 1, 2), ids="seed{}".format)
 def held_out(request):
     """A policy that was shown what BrowserGym trains on: what it was taught, and its episodes."""
     folder = RECORDINGS / "held-out" / f"seed{request.param}"
@@ -182,7 +182,7 @@ def test_no_task_that_is_held_out_was_shown(held_out):
     counted = standard_set("browsergym63").tasks
     assert len(held_out["taught"]["tasks"]) > 30
     assert not set(held_out["taught"]["tasks"]) & set(counted)
-    assert f"--seed {held_out['seed']} " in held_out["taught"]["command"]
+    assert f"--seed {held_out['seed']} " in held_out["taught"]["command"] + " "
 
 
 def test_what_is_held_out_was_played_on_browsergyms_own_pages(held_out):
@@ -206,3 +206,16 @@ def test_what_the_docs_tell_of_the_held_out_tasks(held_out):
     taken = [row for row in failed if row["ended"] == "failed"]
     assert len(taken) / len(failed) == pytest.approx(2 / 3, abs=0.07)
     assert sum(row["turns"] == 1 for row in taken) > len(taken) / 2
+
+
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/zh/results.md"])
+def test_the_docs_count_the_held_out_pages_that_were_solved(page):
+    def solved(folder):
+        held_out_tasks = set(standard_set("browsergym63").tasks)
+        rows = episodes_of(RECORDINGS / folder)
+        return sum(row["reward"] == 1.0 for row in rows if row["task"] in held_out_tasks)
+
+    seeds = [solved(f"held-out/seed{seed}") for seed in range(3)]
+    by_chance = solved("benchmark/browsergym125-random")
+    words = (ROOT / page).read_text()
+    assert re.search(rf"{seeds[0]}[,、] ?{seeds[1]} (and|和) {seeds[2]} .*\b{by_chance}\b", words)
