@@ -143,8 +143,8 @@ arms: setup  ## what reinforcement learning adds to demonstrations, arm by arm, 
 		$(call option,--seed,SEED) $(call option,--arm,ARM) $(call option,--folder,OUT) \
 		$(call flag,--from-recording,FROM_RECORDING) $(call flag,--record,RECORD)
 
-eyes: setup  ## give SmolLM2 eyes that learn from pages without end, on from where it was stopped (PLAY=200 OUT=runs/eyes)
-	$(PY) -m scripts.learn_to_see $(call option,--output,OUT) $(call option,--play,PLAY)
+eyes: setup  ## give SmolLM2 eyes that learn from pages without end, on from where it was stopped (TASK=click-color,click-shape PLAY=200 OUT=runs/eyes)
+	$(PY) -m scripts.learn_to_see $(call option,--task,TASK) $(call option,--output,OUT) $(call option,--play,PLAY)
 
 wrongpay: setup  ## what a policy does that is paid for the wrong thing, on from where it was stopped (SEED=0 OUT=runs/wrong_pay RECORD=1)
 	$(PY) -m scripts.wrong_pay $(call option,--seed,SEED) $(call option,--folder,OUT) $(call flag,--record,RECORD)

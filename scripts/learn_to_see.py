@@ -29,6 +29,9 @@ def main(
     second_steps: Annotated[
         int, typer.Option(min=0, help="of the second lesson; 0 leaves it out")
     ] = 1_000,
+    task: Annotated[
+        str, typer.Option(help="tasks of the second lesson, with commas, in the order of its steps")
+    ] = "click-color,identify-shape",
     pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
     begin: Annotated[
@@ -43,7 +46,13 @@ def main(
     from helpers.learning.eyes.played import play_tasks, show_played
     from helpers.policy.eyes import policy_with_eyes
 
-    course = Course(pages=pages, first_steps=first_steps, second_steps=second_steps, seed=seed)
+    course = Course(
+        second=tuple(task.split(",")),
+        pages=pages,
+        first_steps=first_steps,
+        second_steps=second_steps,
+        seed=seed,
+    )
     folder = Path(output)
     command = shlex.join(["python", "-m", "scripts.learn_to_see", *context.obj])
     result: dict[str, Any] = {"command": command}
@@ -52,7 +61,9 @@ def main(
     result |= learn_to_see(folder, course, begin)
     print(show_squares(result["squares"]))
     if play:
-        result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.second, play)
+        result["played"] = play_tasks(
+            *policy_with_eyes(folder / "eyes"), tuple(dict.fromkeys(course.second)), play
+        )
         print(show_played(result["played"]))
     write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
     release_folder(folder)

@@ -53,6 +53,7 @@ def test_help_lists_every_target():
             "scripts.benchmark --set suite --agent random --n 2 --output o --record",
         ),
         ("eyes PLAY=20 OUT=o", "scripts.learn_to_see --output o --play 20"),
+        ("eyes TASK=click-shape", "scripts.learn_to_see --task click-shape"),
         ("warmup TASK=suite DEMOS=3 OUT=o", "scripts.warm_up --task suite --demos 3 --output o"),
         (
             "warmup TASK=scripted SPLIT=train MEASURED=1 DEMOS=3 EPOCHS=1 RATE=5e-4 RANK=16",

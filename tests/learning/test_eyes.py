@@ -33,6 +33,7 @@ from helpers.policy.eyes import (
     policy_with_new_eyes,
 )
 from helpers.policy.loading import PolicyError
+from helpers.settings.errors import ProfileError
 from helpers.settings.paths import ROOT
 
 SEEDS = range(1_000, 1_006)
@@ -317,6 +318,11 @@ def test_sampled_logprobs_are_those_that_are_computed_again(env, seer):
 
 
 # ---- what is refused ----
+
+
+def test_tasks_without_questions_are_refused():
+    with pytest.raises(ProfileError, match="no questions for use-slider: choose among click-color"):
+        Course(second=("click-color", "use-slider"))
 
 
 def test_what_cannot_be_looked_at_is_refused_in_one_sentence(env, seer, tmp_path):

@@ -19,10 +19,12 @@ from torch import Tensor
 from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
 from helpers.evaluation.statistics import wilson_interval
 from helpers.learning.eyes import answers, encoder
+from helpers.learning.eyes.lessons import TASKS
 from helpers.learning.eyes.pages import KeptPages, kept_pages
 from helpers.output import Progress, table
 from helpers.policy.eyes import keep_eyes, kept_eyes, policy_with_eyes, policy_with_new_eyes
 from helpers.policy.loading import cache_dir
+from helpers.settings.errors import ProfileError
 
 if TYPE_CHECKING:
     from transformers import LlavaForConditionalGeneration, LlavaProcessor
@@ -36,10 +38,11 @@ LAST_SHARE = 0.03  # of the learning rate, at the end
 class Course:
     """What is learned from, and for how long."""
 
-    first: tuple[str, ...] = ("click-color", "identify-shape", "click-shape")
+    first: tuple[str, ...] = TASKS
     """Tasks whose pages the encoder learns from."""
     second: tuple[str, ...] = ("click-color", "identify-shape")
-    """Tasks whose questions are answered."""
+    """Tasks whose questions are answered, in turn: one that stands here twice is asked twice as
+    often."""
     pages: int = 2_000
     """Of each task, all of them training pages."""
     first_steps: int = 400
@@ -52,6 +55,13 @@ class Course:
     seed: int = 0
     held_out: int = 200
     """Test pages of each task, for the tables."""
+
+    def __post_init__(self) -> None:
+        unknown = sorted({*self.first, *self.second} - {*TASKS})
+        if unknown:
+            raise ProfileError(
+                f"There are no questions for {', '.join(unknown)}: choose among {', '.join(TASKS)}."
+            )
 
 
 @dataclass

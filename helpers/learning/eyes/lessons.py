@@ -13,6 +13,7 @@ from helpers.browser.options import SCALE
 from helpers.browser.sheets import Drawn
 from helpers.learning.eyes.pages import KeptPages, kind_of, size_of, squares_of
 
+TASKS = ("click-color", "identify-shape", "click-shape")  # whose questions are known here
 # What identify-shape writes on its buttons.
 BUTTONS = {
     "rectangle": "Rectangle",
