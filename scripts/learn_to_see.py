@@ -19,7 +19,7 @@ import typer
 from helpers.command_line import run
 from helpers.settings.files import write_whole
 from helpers.settings.machine import run_facts
-from helpers.settings.run_folder import hold_folder, release_folder
+from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 
 
 def main(
@@ -54,6 +54,8 @@ def main(
         seed=seed,
     )
     folder = Path(output)
+    settings = {"task": task, "pages": pages, "seed": seed, "begin": str(begin or "")}
+    hold_to_settings(folder, settings)  # the steps may change: a lesson is made longer
     command = shlex.join(["python", "-m", "scripts.learn_to_see", *context.obj])
     result: dict[str, Any] = {"command": command}
     if begin is not None and (begin / "result.json").exists():

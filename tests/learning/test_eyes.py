@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from helpers.browser.sheets import draw_pages
+from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.play import play
 from helpers.episodes.running import RunningEpisode
@@ -35,6 +36,8 @@ from helpers.policy.eyes import (
 from helpers.policy.loading import PolicyError
 from helpers.settings.errors import ProfileError
 from helpers.settings.paths import ROOT
+from helpers.settings.run_folder import hold_to_settings
+from scripts.learn_to_see import main
 
 SEEDS = range(1_000, 1_006)
 TASKS = ("click-color", "identify-shape", "click-shape")
@@ -323,6 +326,14 @@ def test_sampled_logprobs_are_those_that_are_computed_again(env, seer):
 def test_tasks_without_questions_are_refused():
     with pytest.raises(ProfileError, match="no questions for use-slider: choose among click-color"):
         Course(second=("click-color", "use-slider"))
+
+
+def test_lessons_go_on_with_the_tasks_that_they_began_with(tmp_path, capsys):
+    begun = {"task": "click-color", "pages": 2_000, "seed": 0, "begin": ""}
+    hold_to_settings(tmp_path, begun)
+    assert run(main, ["--output", str(tmp_path), "--task", "click-shape"]) == 2
+    assert "a run with other settings (task)" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.pt"))
 
 
 def test_what_cannot_be_looked_at_is_refused_in_one_sentence(env, seer, tmp_path):
