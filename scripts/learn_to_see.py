@@ -32,6 +32,9 @@ def main(
     task: Annotated[
         str, typer.Option(help="tasks of the second lesson, with commas, in the order of its steps")
     ] = "click-color,identify-shape",
+    questions: Annotated[
+        int, typer.Option(min=1, help="of each page of the second lesson, at most")
+    ] = 4,
     pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
     begin: Annotated[
@@ -51,6 +54,7 @@ def main(
         pages=pages,
         first_steps=first_steps,
         second_steps=second_steps,
+        questions=questions,
         seed=seed,
     )
     folder = Path(output)

@@ -26,6 +26,9 @@ def main(
     context: typer.Context,
     eyes: Annotated[str, typer.Option(help="folder of eyes")] = "recordings/eyes",
     output: OutputOption = "runs/practice",
+    task: Annotated[
+        str, typer.Option(help="tasks with commas; their pages take turns")
+    ] = "click-color,identify-shape",
     updates: Annotated[int, typer.Option(min=1, help="how many updates the run has")] = 30,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the run")] = 0,
     generator: Annotated[
@@ -41,7 +44,9 @@ def main(
     from helpers.learning.eyes.played import show_played
     from helpers.learning.eyes.practice import practice_profile, practise
 
-    profile = practice_profile(get_profile(), updates=updates, seed=seed, generator=generator)
+    profile = practice_profile(
+        get_profile(), task=task, updates=updates, seed=seed, generator=generator
+    )
     command = shlex.join(["python", "-m", "scripts.practise_seeing", *context.obj])
     result: dict[str, Any] = {"command": command}
     result |= practise(profile, Path(eyes), Path(output), play, resume)
