@@ -30,8 +30,12 @@ def main(
         int, typer.Option(min=0, help="of the second lesson; 0 leaves it out")
     ] = 1_000,
     task: Annotated[
-        str, typer.Option(help="tasks of the second lesson, with commas, in the order of its steps")
-    ] = "click-color,identify-shape",
+        str,
+        typer.Option(
+            help="tasks of the second lesson, with commas, in the order of its steps; by default "
+            "those of the recorded eyes"
+        ),
+    ] = "",
     questions: Annotated[
         int, typer.Option(min=1, help="of each page of the second lesson, at most")
     ] = 4,
@@ -50,7 +54,7 @@ def main(
     from helpers.policy.eyes import policy_with_eyes
 
     course = Course(
-        second=tuple(task.split(",")),
+        second=tuple(task.split(",")) if task else Course.second,
         pages=pages,
         first_steps=first_steps,
         second_steps=second_steps,
@@ -58,7 +62,12 @@ def main(
         seed=seed,
     )
     folder = Path(output)
-    settings = {"task": task, "pages": pages, "seed": seed, "begin": str(begin or "")}
+    settings = {
+        "task": ",".join(course.second),
+        "pages": pages,
+        "seed": seed,
+        "begin": str(begin or ""),
+    }
     hold_to_settings(folder, settings)  # the steps may change: a lesson is made longer
     command = shlex.join(["python", "-m", "scripts.learn_to_see", *context.obj])
     result: dict[str, Any] = {"command": command}
@@ -67,9 +76,7 @@ def main(
     result |= learn_to_see(folder, course, begin)
     print(show_squares(result["squares"]))
     if play:
-        result["played"] = play_tasks(
-            *policy_with_eyes(folder / "eyes"), tuple(dict.fromkeys(course.second)), play
-        )
+        result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.second, play)
         print(show_played(result["played"]))
     write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
     release_folder(folder)

@@ -27,8 +27,11 @@ def main(
     eyes: Annotated[str, typer.Option(help="folder of eyes")] = "recordings/eyes",
     output: OutputOption = "runs/practice",
     task: Annotated[
-        str, typer.Option(help="tasks with commas; their pages take turns")
-    ] = "click-color,identify-shape",
+        str,
+        typer.Option(
+            help="tasks with commas, whose pages take turns; by default those of the recorded eyes"
+        ),
+    ] = "",
     updates: Annotated[int, typer.Option(min=1, help="how many updates the run has")] = 30,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the run")] = 0,
     generator: Annotated[
@@ -44,8 +47,9 @@ def main(
     from helpers.learning.eyes.played import show_played
     from helpers.learning.eyes.practice import practice_profile, practise
 
+    chosen = {"task": task} if task else {}
     profile = practice_profile(
-        get_profile(), task=task, updates=updates, seed=seed, generator=generator
+        get_profile(), updates=updates, seed=seed, generator=generator, **chosen
     )
     command = shlex.join(["python", "-m", "scripts.practise_seeing", *context.obj])
     result: dict[str, Any] = {"command": command}

@@ -30,13 +30,14 @@ def play_tasks(
 ) -> dict[str, dict[str, Any]]:
     """``n`` test pages of each task, greedily: the answers, how many were solved, the interval.
 
-    The policy sees them; with ``blind`` it then plays them again with white paper in their place.
-    What the infrastructure lost is counted in neither.
+    A task that is named twice is played once. The policy sees its pages; with ``blind`` it then
+    plays them again with white paper in their place. What the infrastructure lost is counted in
+    neither.
     """
     found: dict[str, dict[str, Any]] = {}
     with start_browser_server(workers=2, timeout=120) as server:
         clients = server.clients(SESSIONS)
-        for task in tasks:
+        for task in dict.fromkeys(tasks):
             pages = specs(task, TEST_SEEDS, n)
             found[task] = {"seeing": _outcome(pages, clients, SeeingPlayer(model, processor))}
             if blind:
