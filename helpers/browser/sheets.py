@@ -38,21 +38,34 @@ _FRAMES = """([address, count, width, height]) => {
     return Promise.all(loaded).then(() => {});
 }"""
 # Starts the episodes and says of each what it asks for and what is drawn below its goal. A box is
-# x, y, width, height in pixels of the page.
+# x, y, width, height in pixels of the page. A canvas keeps no elements, so the ends of the lines
+# are noted while they are drawn: its text is their number, and its box is around them.
 _START = """seeds => seeds.map((seed, i) => {
     const {contentWindow: page, contentDocument: document} = window.frames[i].frameElement;
+    const canvas = page.CanvasRenderingContext2D.prototype, lineTo = canvas.lineTo, ends = [];
+    canvas.lineTo = function(x, y) {
+        ends.push(this.getTransform().transformPoint({x, y}));
+        lineTo.call(this, x, y);
+    };
     page.Math.seedrandom(seed);
     page.core.EPISODE_MAX_TIME = 1e9;
     page.core.startEpisodeReal();
+    canvas.lineTo = lineTo;
     const drawn = [];
     for (const element of document.querySelectorAll("#area *")) {
         if (element.children.length) continue;
-        const box = element.getBoundingClientRect();
+        let {x, y, width, height} = element.getBoundingClientRect();
+        let text = element.textContent.trim();
+        if (element.tagName === "CANVAS") {
+            const [xs, ys] = [ends.map(end => end.x), ends.map(end => end.y)];
+            text = String(ends.length);
+            [width, height] = [xs, ys].map(all => Math.max(...all) - Math.min(...all));
+            [x, y] = [x + Math.min(...xs), y + Math.min(...ys)];
+        }
         const colour = element.getAttribute("fill") || element.dataset.color || "";
         drawn.push({
-            tag: element.tagName.toLowerCase(), id: element.id, colour,
-            text: element.textContent.trim(),
-            box: [box.x, box.y, box.width, box.height],
+            tag: element.tagName.toLowerCase(), id: element.id, colour, text,
+            box: [x, y, width, height],
         });
     }
     return {goal: page.core.getUtterance(), drawn};
@@ -70,6 +83,7 @@ class Drawn:
     colour: str
     """As the page names it; empty where it names none."""
     text: str
+    """What is written in it; of a canvas, how many lines it shows."""
     box: tuple[float, float, float, float]
     """x, y, width, height in pixels of the page."""
 

@@ -1,8 +1,9 @@
 """The second lesson: questions about a page, answered with a click.
 
-Encoder, projector and an adapter in the language model learn together, by cross-entropy on the
-answers' tokens and of looking at the right squares. A page is read once for all its questions: its
-64 tokens are most of what a question costs.
+An adapter in the language model learns to read what the eyes say, by cross-entropy on the answers'
+tokens, of looking at the right squares and of noting the place. The eyes stay as they are: taught
+together with the adapter they forget columns, long before anything has learned to read them. A page
+is read once for all its questions: its 64 tokens are most of what a question costs.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from torch.nn import Parameter
 from torch.nn.functional import cross_entropy
 
 from helpers.episodes.seeing import SEEING_PROMPT
-from helpers.learning.eyes.encoder import pixel_values, tokens_of
+from helpers.learning.eyes.encoder import PLACES, pixel_values, tokens_of
 from helpers.learning.eyes.gaze import Gaze
 from helpers.learning.eyes.lessons import Question, questions
-from helpers.learning.eyes.pages import KeptPages
+from helpers.learning.eyes.pages import KeptPages, square_of
 from helpers.policy.eyes import ADAPTED, IMAGE_TOKEN, RANK, SCALING, TOKENS
 from helpers.policy.prompts import system_prompt
 from helpers.settings.machine import has_fast_bf16
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     )
 
 LOOKING = 10  # tokens before an answer: the last of the goal, and what begins the answer
+BEGINNING = "mouse_click("  # of every answer: what is read when the place has to be known
+NOTING = 20  # layers below which the place of the click shall have been noted, in words
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 
 
@@ -56,6 +59,10 @@ class Rows(NamedTuple):
     """(n, longest): whether the token looks for something: what is asked for has been read."""
     look_at: Tensor
     """(looking tokens, 64), in their order: the squares that tell the answer."""
+    places: Tensor
+    """(looking tokens, 2): column and row of the click, counted in squares."""
+    words: Tensor
+    """(2, 8): the token ids of the words for columns and rows."""
 
 
 def page_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
@@ -88,6 +95,7 @@ def rows_of(
 ) -> Rows:
     """Pages, 160 x 160 pixels each, and the questions of each of them."""
     page = page_ids(tokenizer)
+    beginning = len(_encode(tokenizer, BEGINNING))
     spoken = [[question_ids(tokenizer, question) for question in each] for each in asked]
     lengths = [len(page) + sum(len(q) + len(a) for q, a in each) for each in spoken]
     shape = len(spoken), max(lengths)
@@ -98,13 +106,30 @@ def rows_of(
     # Padding sees itself, because a softmax over nothing is no number.
     sees = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
     for row, each in enumerate(spoken):
-        _lay_out(page, each, ids[row], labels[row], looks[row], positions[row], sees[row])
+        starts = _lay_out(page, each, ids[row], labels[row], positions[row], sees[row])
+        for start in starts:
+            looks[row, start - LOOKING : start + beginning] = True
     look_at = torch.zeros(int(looks.sum()), TOKENS, dtype=torch.bool)
-    first = 0
-    for question in (question for each in asked for question in each):
-        look_at[first : first + LOOKING, question.look_at] = True
-        first += LOOKING
-    return Rows(ids, labels, positions, sees, pixel_values(np.stack(pixels)), looks, look_at)
+    places = torch.zeros(len(look_at), 2, dtype=torch.long)
+    every_question = [question for each in asked for question in each]
+    each_looking = LOOKING + beginning
+    for looking, place, question in zip(
+        look_at.split(each_looking), places.split(each_looking), every_question, strict=True
+    ):
+        looking[:, question.look_at] = True
+        place[:] = torch.tensor(square_of(question.answers[0]))
+    words = [[_encode(tokenizer, f" {word}")[0] for word in group] for group in PLACES.values()]
+    return Rows(
+        ids=ids,
+        labels=labels,
+        positions=positions,
+        sees=sees,
+        pixels=pixel_values(np.stack(pixels)),
+        looks=looks,
+        look_at=look_at,
+        places=places,
+        words=torch.tensor(words),
+    )
 
 
 def _lay_out(
@@ -112,26 +137,27 @@ def _lay_out(
     spoken: Sequence[tuple[list[int], list[int]]],
     ids: Tensor,
     labels: Tensor,
-    looks: Tensor,
     positions: Tensor,
     sees: Tensor,
-) -> None:
-    """Write one page and its questions and answers into a row."""
+) -> list[int]:
+    """Write one page and its questions and answers into a row; returns where each answer starts."""
     width = len(page)
     ids[:width] = torch.tensor(page)
     positions[:width] = torch.arange(width)
     sees[:width, :width] = torch.ones(width, width, dtype=torch.bool).tril()
     start = width
+    answers = []
     for question, answer in spoken:
         length = len(question) + len(answer)
         here = slice(start, start + length)
         ids[here] = torch.tensor(question + answer)
         labels[start + len(question) : start + length] = torch.tensor(answer)
-        looks[start + len(question) - LOOKING : start + len(question)] = True
+        answers.append(start + len(question))
         positions[here] = torch.arange(width, width + length)
         sees[here, :width] = True
         sees[here, here] = torch.ones(length, length, dtype=torch.bool).tril()
         start += length
+    return answers
 
 
 def batches(
@@ -152,10 +178,9 @@ def batches(
 
 def prepare(
     model: LlavaForConditionalGeneration, kept: Mapping[str, Tensor] | None = None
-) -> tuple[list[Parameter], list[Parameter]]:
+) -> list[Parameter]:
     """Make the language model ready: its weights, which stay as they are, in bf16 where that is
-    fast, and an adapter in fp32. Returns the weights of the adapter, and those of encoder and
-    projector.
+    fast, and an adapter in fp32, whose weights are returned.
 
     ``kept``: the weights of an adapter to go on with, by their names; a new one without them.
     """
@@ -169,16 +194,10 @@ def prepare(
     lora = LoraConfig(r=RANK, lora_alpha=int(RANK * SCALING), target_modules=list(ADAPTED))
     inject_adapter_in_model(lora, inner.language_model)
     named = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
-    adapter = list(named.values())
     for name, weight in named.items():
         weight.data = (kept[name] if kept else weight.data).float()
-    eyes: list[Parameter] = [
-        *inner.vision_tower.parameters(),
-        *inner.multi_modal_projector.parameters(),
-    ]
-    for weight in adapter + eyes:
         weight.requires_grad_(True)
-    return adapter, eyes
+    return list(named.values())
 
 
 class Answered(NamedTuple):
@@ -190,6 +209,8 @@ class Answered(NamedTuple):
     """(tokens): the right ones."""
     seen: Tensor
     """(looking tokens, 64): log of the share of attention that goes to each square (`gaze`)."""
+    noted: Tensor
+    """(looking tokens, 2, 8): logits of the words for columns and rows, half-way up."""
 
 
 def answer(model: LlavaForConditionalGeneration, rows: Rows) -> Answered:
@@ -207,18 +228,24 @@ def answer(model: LlavaForConditionalGeneration, rows: Rows) -> Answered:
             inputs_embeds=embedded,
             attention_mask=rows.sees[:, None],
             position_ids=rows.positions,
-        ).last_hidden_state
-        logits = cast(Any, model.lm_head)(hidden[:, :-1][taught])
+            output_hidden_states=True,
+        )
+        logits = cast(Any, model.lm_head)(hidden.last_hidden_state[:, :-1][taught])
         row, place = rows.looks.nonzero().T
         seen = gaze.at(rows.ids, row, place, rows.sees)
-    return Answered(logits.float(), rows.labels[:, 1:][taught], seen)
+        half_way = inner.language_model.norm(hidden.hidden_states[NOTING][rows.looks])
+        words = cast(Any, model.lm_head).weight[rows.words]
+        noted = torch.einsum("nd,gwd->ngw", half_way, words)
+    return Answered(logits.float(), rows.labels[:, 1:][taught], seen, noted.float())
 
 
 def answer_loss(model: LlavaForConditionalGeneration, rows: Rows) -> Tensor:
-    """Cross-entropy of the answers' tokens, and of looking at the squares that tell them."""
+    """Cross-entropy of the answers' tokens, of looking at the squares that tell them, and of noting
+    the column and the row of the click."""
     answered = answer(model, rows)
     at_them = answered.seen.masked_fill(~rows.look_at, -torch.inf).logsumexp(1)
-    return cross_entropy(answered.logits, answered.tokens) - at_them.mean()
+    noted = cross_entropy(answered.noted.flatten(0, 1), rows.places.flatten())
+    return cross_entropy(answered.logits, answered.tokens) - at_them.mean() + noted
 
 
 def looked_at_for(

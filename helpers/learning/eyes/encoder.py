@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from helpers.learning.eyes.pages import GRID, KeptPages, kind_of, size_of, squares_of
+from helpers.learning.eyes.pages import KeptPages, kind_of, size_of, square_of, squares_of
 from helpers.policy.eyes import TOKENS
 
 if TYPE_CHECKING:
@@ -35,12 +35,20 @@ COLOURS = (
 )
 GLYPHS = "qwertyuiopasdfghjklzxcvbnmQWERTYUIOPASDFGHJKLZXCVBNM1234567890"
 GROUPS: dict[str, tuple[str, ...]] = {
-    "kind": (NOTHING, "circle", "rectangle", "triangle", "letter", "digit", "box", "button"),
+    "kind": (
+        *(NOTHING, "circle", "rectangle", "triangle", "letter", "digit", "box", "button"),
+        *("square", "pentagon", "hexagon", "heptagon"),
+    ),
     "colour": (NOTHING, *COLOURS),
     "size": (NOTHING, "large", "small"),
     "text": (NOTHING, *GLYPHS),
 }
-PLACES = ("column", "row")  # of the middle of what is drawn, counted in squares
+# Of the middle of what is drawn, counted in squares. Words, too: vectors that are drawn at random
+# would do to tell places apart, and the language model would not learn to read them.
+PLACES: dict[str, tuple[str, ...]] = {
+    "column": ("one", "two", "three", "four", "five", "six", "seven", "eight"),
+    "row": ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
+}
 SHARPNESS = 10.0  # of a choice between words: of two vectors' cosine, -1 to 1
 
 
@@ -58,24 +66,21 @@ def labels_of(pages: KeptPages, n: int) -> np.ndarray:
         if not words["kind"]:
             continue
         squares = squares_of(thing)
-        x, y = thing.middle
+        place = square_of(thing)
         for square in squares:
             for column, (group, choices) in enumerate(GROUPS.items()):
                 word = words[group]
                 found[square, column] = choices.index(word) if word in choices else 0
-            found[square, -2] = min(int(x) // 20, GRID - 1)
-            found[square, -1] = min(max(int(y - 50) // 20, 0), GRID - 1)
+            found[square, -2:] = place
     return found
 
 
 @dataclass
 class Dictionary:
-    """The vectors that the squares shall lie near: of the words, and of the places."""
+    """The vectors that the squares shall lie near."""
 
-    words: list[Tensor]
-    """One (words of the group, width) for each group."""
-    places: list[Tensor]
-    """One (8, width) for columns, one for rows: no word stands for them, so they are drawn."""
+    groups: list[Tensor]
+    """One (words of the group, width) for each of `GROUPS` and `PLACES`."""
 
     @classmethod
     def of(
@@ -89,19 +94,12 @@ class Dictionary:
             ids = cast("list[int]", tokenizer(text, add_special_tokens=False)["input_ids"])
             return table[ids].mean(0)
 
-        words = [torch.stack([vector(word) for word in group]) for group in GROUPS.values()]
-        draw = torch.Generator().manual_seed(0)
-        norm = table.norm(dim=1).mean()
-        places = [
-            normalize(torch.randn(GRID, table.shape[1], generator=draw), dim=1) * norm
-            for _ in PLACES
-        ]
-        return cls(words, places)
-
-    @property
-    def groups(self) -> list[Tensor]:
-        """Of words and places."""
-        return [*self.words, *self.places]
+        return cls(
+            [
+                torch.stack([vector(word) for word in group])
+                for group in (*GROUPS.values(), *PLACES.values())
+            ]
+        )
 
 
 def pixel_values(pixels: np.ndarray) -> Tensor:

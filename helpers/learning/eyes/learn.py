@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from helpers.episodes.tasks import TEST_SEEDS, TRAIN_SEEDS
 from helpers.evaluation.statistics import wilson_interval
@@ -70,25 +71,20 @@ class Lesson:
 
     name: str
     steps: int
-    groups: list[dict[str, Any]]
-    """Parameters and "lr", as torch's optimizers take them."""
+    weights: list[Parameter]
+    """All that learns."""
+    highest_rate: float
     folder: Path
     losses: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        groups = [{**group, "highest": group["lr"]} for group in self.groups]
-        self.optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(self.weights, betas=(0.9, 0.98), weight_decay=0.0)
 
     @property
     def path(self) -> Path:
         """The file in which it is kept."""
         return self.folder / f"{self.name}.pt"
-
-    @property
-    def weights(self) -> list[Tensor]:
-        """All that learns."""
-        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
 
     def go(self, loss_of_step: Callable[[int], Tensor]) -> None:
         """All steps that are left; ``loss_of_step`` depends on the number of the step alone."""
@@ -106,7 +102,7 @@ class Lesson:
         done = len(self.losses)
         share = min(1.0, (done + 1) / WARM_UP) * max(LAST_SHARE, 1 - done / self.steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = group["highest"] * share
+            group["lr"] = self.highest_rate * share
         loss = loss_of_step(done)
         self.optimizer.zero_grad()
         loss.backward()
@@ -167,7 +163,6 @@ def learn_to_see(
     if course.second_steps:
         sets = [pages[task] for task in course.second]
         _note(about, "second", second_lesson(model, processor, sets, folder, course, kept))
-        about["squares_after"] = tell_apart(model, processor, course)
         keep_eyes(model, folder / "eyes", about)
     return about
 
@@ -199,8 +194,7 @@ def first_lesson(
     eyes = [*inner.vision_tower.parameters(), *inner.multi_modal_projector.parameters()]
     for weight in eyes:
         weight.requires_grad_(True)
-    groups = [{"params": eyes, "lr": course.learning_rate}]
-    lesson = Lesson("what stands where", course.first_steps, groups, folder)
+    lesson = Lesson("what stands where", course.first_steps, eyes, course.learning_rate, folder)
 
     def loss(step: int) -> Tensor:
         draw = random.Random(f"{course.seed} first {step}")
@@ -219,14 +213,9 @@ def second_lesson(
     course: Course,
     kept: Mapping[str, Tensor] | None = None,
 ) -> Lesson:
-    """Where to click (`helpers.learning.eyes.answers`). What has eyes already learns more
-    slowly. ``kept``: an adapter to go on with."""
-    adapter, eyes = answers.prepare(model, kept)
-    groups = [
-        {"params": adapter, "lr": course.learning_rate},
-        {"params": eyes, "lr": course.learning_rate / 5},
-    ]
-    lesson = Lesson("where to click", course.second_steps, groups, folder)
+    """Where to click (`helpers.learning.eyes.answers`). ``kept``: an adapter to go on with."""
+    adapter = answers.prepare(model, kept)
+    lesson = Lesson("where to click", course.second_steps, adapter, course.learning_rate, folder)
 
     def loss(step: int) -> Tensor:
         draw = random.Random(f"{course.seed} second {step}")

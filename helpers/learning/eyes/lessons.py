@@ -13,7 +13,9 @@ from helpers.browser.options import SCALE
 from helpers.browser.sheets import Drawn
 from helpers.learning.eyes.pages import KeptPages, kind_of, size_of, squares_of
 
-TASKS = ("click-color", "identify-shape", "click-shape")  # whose questions are known here
+# Whose questions are known here.
+TASKS = ("click-color", "identify-shape", "click-shape", "count-sides")
+NAMED_BY_A_BUTTON = ("identify-shape", "count-sides")  # what the page draws first
 # What identify-shape writes on its buttons.
 BUTTONS = {
     "rectangle": "Rectangle",
@@ -48,7 +50,7 @@ class Question(NamedTuple):
 def own_question(pages: KeptPages, n: int) -> Question | None:
     """What page ``n`` itself asks for; None where nothing that is drawn answers it."""
     things = [thing for thing in pages.drawn[n] if kind_of(thing)]
-    if pages.task == "identify-shape":
+    if pages.task in NAMED_BY_A_BUTTON:
         return _which_button(things, pages.goals[n])
     return answered(pages.task, pages.goals[n], things)
 
@@ -56,7 +58,7 @@ def own_question(pages: KeptPages, n: int) -> Question | None:
 def questions(pages: KeptPages, n: int, most: int, draw: random.Random) -> list[Question]:
     """At most ``most`` questions about page ``n``, in an order that ``draw`` fixes; none twice."""
     things = [thing for thing in pages.drawn[n] if kind_of(thing)]
-    if pages.task == "identify-shape":
+    if pages.task in NAMED_BY_A_BUTTON:
         return [_which_button(things, pages.goals[n])]
     goals = [_goal_for(pages.task, thing, draw) for thing in things]
     chosen = draw.sample(sorted(set(goals)), min(most, len(set(goals))))
@@ -79,9 +81,11 @@ def _goal_for(task: str, thing: Drawn, draw: random.Random) -> str:
 
 
 def _which_button(things: list[Drawn], goal: str) -> Question:
-    """The button that names the figure of identify-shape, which is the first thing drawn."""
-    label = BUTTONS[kind_of(things[0])]
-    return Question(goal, [thing for thing in things if thing.text == label], things[0])
+    """The button that names the first thing drawn: the figure of identify-shape by its kind, that
+    of count-sides by the number of its sides."""
+    figure, *buttons = things
+    label = figure.text if figure.tag == "canvas" else BUTTONS[kind_of(figure)]
+    return Question(goal, [button for button in buttons if button.text == label], figure)
 
 
 def answered(task: str, goal: str, things: list[Drawn]) -> Question | None:

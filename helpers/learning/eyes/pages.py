@@ -20,6 +20,8 @@ LEFT, TOP, RIGHT, BOTTOM = BELOW_THE_GOAL
 GRID = SIDE // PATCH  # squares in a row, and in a column
 # What SVG and HTML name otherwise than the goals of the tasks.
 KINDS = {"rect": "rectangle", "polygon": "triangle", "circle": "circle", "div": "box"}
+# What count-sides draws on a canvas, by the number of its lines.
+POLYGONS = {"3": "triangle", "4": "square", "5": "pentagon", "6": "hexagon", "7": "heptagon"}
 LARGE = 14  # pixels of height; of two sizes of a letter 11 is the small one, of a shape 10
 
 
@@ -73,12 +75,20 @@ def kind_of(thing: Drawn) -> str:
     """What a goal calls it: a kind of shape, "letter", "digit", "button"; "" for what is none."""
     if thing.tag == "text":
         return "digit" if thing.text.isdigit() else "letter"
+    if thing.tag == "canvas":
+        return POLYGONS.get(thing.text, "")
     return "button" if thing.tag == "button" else KINDS.get(thing.tag, "")
 
 
 def size_of(thing: Drawn) -> str:
     """ "large" or "small"."""
     return "large" if thing.box[3] > LARGE else "small"
+
+
+def square_of(thing: Drawn) -> tuple[int, int]:
+    """Column and row of the square that its middle lies in."""
+    x, y = thing.middle
+    return min(int(x - LEFT) // PATCH, GRID - 1), min(max(int(y - TOP) // PATCH, 0), GRID - 1)
 
 
 def squares_of(thing: Drawn) -> list[int]:
