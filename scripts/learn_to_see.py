@@ -38,7 +38,7 @@ def main(
     ] = "",
     questions: Annotated[
         int, typer.Option(min=1, help="of each page of the second lesson, at most")
-    ] = 4,
+    ] = 8,
     pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
     begin: Annotated[

@@ -41,16 +41,19 @@ class Course:
 
     first: tuple[str, ...] = TASKS
     """Tasks whose pages the encoder learns from."""
-    second: tuple[str, ...] = ("click-color", "identify-shape")
-    """Tasks whose questions are answered, in turn: one that stands here twice is asked twice as
-    often."""
+    second: tuple[str, ...] = (
+        *("click-shape", "click-color", "click-shape", "identify-shape"),
+        *("click-shape", "count-sides"),
+    )
+    """Tasks whose questions are answered, a step each in turn: the one that stands here three times
+    is the hardest."""
     pages: int = 2_000
     """Of each task, all of them training pages."""
     first_steps: int = 400
     first_batch: int = 32
     second_steps: int = 1_000
     second_batch: int = 4
-    questions: int = 4
+    questions: int = 8
     """Of each page, at most."""
     learning_rate: float = 1e-3
     seed: int = 0
