@@ -1,9 +1,9 @@
 """Where a policy with eyes looks for what it is asked: the attention of a few heads to the squares.
 
 Left alone, a small model takes long to find out that it has to look for the goal's words among the
-squares. It is told instead: while it reads the end of a question, these heads shall look at the
-squares that tell the answer. The rest, from what is looked at to a number, it learns from the
-answers. Told so while it writes, it would look only when the first digit has given the place away.
+squares. It is told instead: from the end of a question to the bracket before the first number these
+heads shall look at the squares that tell the answer. Told so any later, it would look only when the
+first digit has given the place away.
 """
 
 from __future__ import annotations
