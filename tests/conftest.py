@@ -76,12 +76,25 @@ def generator(policy):
 
 
 @pytest.fixture(scope="session")
-def browsers():
-    """Four open sessions of a real browser server."""
+def shared_server():
+    """A real browser server for all tests that only open sessions: a start costs seconds."""
     from helpers.browser import start_browser_server
 
     with start_browser_server(workers=2, timeout=120) as server:
-        yield server.clients(4)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def browsers(shared_server):
+    """Four open sessions of it."""
+    return shared_server.clients(4)
+
+
+@pytest.fixture
+def env(shared_server):
+    """One new session of it."""
+    with shared_server.client() as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +105,6 @@ def server():
 
     with start_browser_server(workers=2, timeout=120) as server:
         yield server
-
-
-@pytest.fixture
-def env(server):
-    """One session of it."""
-    with server.client() as client:
-        yield client
 
 
 @pytest.fixture

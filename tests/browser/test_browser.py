@@ -33,6 +33,13 @@ LARGE_TASKS = (
 )
 
 
+@pytest.fixture
+def env(server):
+    """One session of the file's own server."""
+    with server.client() as client:
+        yield client
+
+
 def bid_of(observation, role, name=None):
     return next(e.bid for e in observation.elements if e.role == role and name in (None, e.name))
 

@@ -5,13 +5,12 @@ import on_a_page
 import pytest
 from on_a_page import by_bid, first
 
-from helpers.browser import start_browser_server
 from helpers.browser.actions import ACTIONS, format_action, parse_action
 
 
 @pytest.fixture(scope="module")
-def env():
-    with start_browser_server(workers=1, timeout=120) as server, server.client() as client:
+def env(shared_server):
+    with shared_server.client() as client:
         yield client
 
 

@@ -33,6 +33,13 @@ from helpers.evaluation.agents import text_match_agent
 from helpers.settings.paths import ROOT
 
 
+@pytest.fixture
+def env(server):
+    """One session of the file's own server."""
+    with server.client() as client:
+        yield client
+
+
 def solves(env, seed=0):
     seen = env.reset("click-button", seed)
     return env.step(text_match_agent(seen, 0)).reward == 1.0

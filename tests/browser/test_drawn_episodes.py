@@ -15,7 +15,7 @@ from benchmarks.drawn_actions import draw_action, draw_episode, draw_on_place
 from benchmarks.drawn_episodes import Players, differences, kept_of
 from benchmarks.parity import NOT_COVERED
 from benchmarks.recorded_episodes import read_golden
-from helpers.browser import BrowserObservation, Element, list_tasks, start_browser_server
+from helpers.browser import BrowserObservation, Element, list_tasks
 from helpers.browser.actions import ACTIONS, EVERY_ACTION, PLACES, parse_action
 
 SEED = 1  # of the recorded draw
@@ -26,16 +26,13 @@ PICTURES = 0.05
 
 @pytest.mark.slow
 @pytest.mark.parametrize("places", [False, True], ids=["elements", "places"])
-def test_recorded_drawn_episodes_are_the_same_here(places):
+def test_recorded_drawn_episodes_are_the_same_here(shared_server, places):
     """On a page of their own, with pictures and details, and after other episodes, mostly as a
     policy that reads text plays them."""
     recorded = read_golden(kept_of(places))
     covered = [episode for episode in recorded if episode["task"] not in NOT_COVERED]
-    with (
-        start_browser_server(workers=2, timeout=120) as server,
-        ThreadPoolExecutor(SESSIONS) as threads,
-    ):
-        players = Players(server, SESSIONS)
+    with ThreadPoolExecutor(SESSIONS) as threads:
+        players = Players(shared_server, SESSIONS)
 
         def play(episode):
             drawn = draw_episode(episode["number"], SEED, places)

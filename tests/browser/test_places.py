@@ -4,7 +4,6 @@ that only a policy that was taught them has them."""
 import pytest
 from on_a_page import by_bid, do, first
 
-from helpers.browser import start_browser_server
 from helpers.browser.actions import (
     ACTIONS,
     EVERY_ACTION,
@@ -21,8 +20,8 @@ from helpers.policy.prompts import PromptConfig, system_prompt
 
 
 @pytest.fixture(scope="module")
-def env():
-    with start_browser_server(workers=1, timeout=120) as server, server.client() as client:
+def env(shared_server):
+    with shared_server.client() as client:
         yield client
 
 

@@ -103,9 +103,9 @@ FIELDS = "form-sequence-2"
 
 
 @pytest.fixture(scope="module")
-def fields(server):
+def fields(shared_server):
     """The text field that each of the test pages asks for: 1st, 2nd or 3rd."""
-    with server.client() as client:
+    with shared_server.client() as client:
         goals = [client.reset(FIELDS, seed).goal for seed in TEST_SEEDS[:20]]
     return [goal.split()[-2] for goal in goals]
 
