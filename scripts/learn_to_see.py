@@ -3,9 +3,9 @@
     python -m scripts.learn_to_see --output runs/eyes
     python -m scripts.learn_to_see --output runs/eyes --play 200
 
-The first command draws the pages, teaches what stands where and then where to click, and goes on
-where it was stopped. With ``--play`` it then plays so many test pages of each task in the browser,
-seeing and blind. ``make eyes`` calls it; `helpers.learning.eyes` says how.
+The first command draws the pages, teaches what stands where, where to look and where to click, and
+goes on where it was stopped. With ``--play`` it then plays so many test pages of each task in the
+browser, seeing and blind. ``make eyes`` calls it; `helpers.learning.eyes` says how.
 """
 
 import json
@@ -25,20 +25,17 @@ from helpers.settings.run_folder import hold_folder, hold_to_settings, release_f
 def main(
     context: typer.Context,
     output: Annotated[str, typer.Option(help="folder for the eyes and what is kept")] = "runs/eyes",
-    first_steps: Annotated[int, typer.Option(min=1, help="of the first lesson")] = 400,
-    second_steps: Annotated[
-        int, typer.Option(min=0, help="of the second lesson; 0 leaves it out")
-    ] = 1_000,
+    first_steps: Annotated[int, typer.Option(min=1, help="of what stands where")] = 400,
+    second_steps: Annotated[int, typer.Option(min=0, help="of where to look; 0: none")] = 300,
+    third_steps: Annotated[int, typer.Option(min=0, help="of where to click; 0: none")] = 240,
     task: Annotated[
         str,
         typer.Option(
-            help="tasks of the second lesson, with commas, in the order of its steps; by default "
+            help="tasks of the questions, with commas, in the order of their steps; by default "
             "those of the recorded eyes"
         ),
     ] = "",
-    questions: Annotated[
-        int, typer.Option(min=1, help="of each page of the second lesson, at most")
-    ] = 8,
+    questions: Annotated[int, typer.Option(min=1, help="about each page, at most")] = 8,
     pages: Annotated[int, typer.Option(min=1, help="training pages of each task")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of weights and order")] = 0,
     begin: Annotated[
@@ -54,16 +51,17 @@ def main(
     from helpers.policy.eyes import policy_with_eyes
 
     course = Course(
-        second=tuple(task.split(",")) if task else Course.second,
+        third=tuple(task.split(",")) if task else Course.third,
         pages=pages,
         first_steps=first_steps,
         second_steps=second_steps,
+        third_steps=third_steps,
         questions=questions,
         seed=seed,
     )
     folder = Path(output)
     settings = {
-        "task": ",".join(course.second),
+        "task": ",".join(course.third),
         "pages": pages,
         "seed": seed,
         "begin": str(begin or ""),
@@ -76,7 +74,7 @@ def main(
     result |= learn_to_see(folder, course, begin)
     print(show_squares(result["squares"]))
     if play:
-        result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.second, play)
+        result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.first, play)
         print(show_played(result["played"]))
     write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
     release_folder(folder)

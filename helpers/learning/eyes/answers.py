@@ -1,9 +1,10 @@
-"""The second lesson: questions about a page, answered with a click.
+"""The second and the third lesson: questions about a page. In the second the policy learns where to
+look for what they ask for, in the third to answer with a click.
 
-An adapter in the language model learns to read what the eyes say, by cross-entropy on the answers'
-tokens, of looking at the right squares and of noting the place. The eyes stay as they are: taught
-together with the adapter they forget columns, long before anything has learned to read them. A page
-is read once for all its questions: its 64 tokens are most of what a question costs.
+An adapter in the language model learns to read what the eyes say, by cross-entropy of looking at
+the right squares, on the answers' tokens, and of noting the place. The eyes stay as they are:
+taught together with the adapter they forget columns, long before anything has learned to read them.
+A page is read once for all its questions: its 64 tokens are most of what a question costs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch.nn.functional import cross_entropy
 
 from helpers.episodes.seeing import SEEING_PROMPT
 from helpers.learning.eyes.encoder import PLACES, pixel_values, tokens_of
-from helpers.learning.eyes.gaze import Gaze
+from helpers.learning.eyes.gaze import LAYER, Gaze
 from helpers.learning.eyes.lessons import Question, questions
 from helpers.learning.eyes.pages import KeptPages, square_of
 from helpers.policy.eyes import ADAPTED, IMAGE_TOKEN, RANK, SCALING, TOKENS
@@ -118,7 +119,6 @@ def rows_of(
     ):
         looking[:, question.look_at] = True
         place[:] = torch.tensor(square_of(question.answers[0]))
-    words = [[_encode(tokenizer, f" {word}")[0] for word in group] for group in PLACES.values()]
     return Rows(
         ids=ids,
         labels=labels,
@@ -128,7 +128,14 @@ def rows_of(
         looks=looks,
         look_at=look_at,
         places=places,
-        words=torch.tensor(words),
+        words=place_words(tokenizer),
+    )
+
+
+def place_words(tokenizer: PreTrainedTokenizerBase) -> Tensor:
+    """(2, 8): the token ids of the words for columns and rows."""
+    return torch.tensor(
+        [[_encode(tokenizer, f" {word}")[0] for word in group] for group in PLACES.values()]
     )
 
 
@@ -215,50 +222,109 @@ class Answered(NamedTuple):
 
 def answer(model: LlavaForConditionalGeneration, rows: Rows) -> Answered:
     """One pass over pages and questions."""
+    with _precision(rows):
+        hidden, seen = _read(model, rows, every_layer=True)
+        taught = rows.labels[:, 1:] != NOT_TAUGHT
+        logits = cast(Any, model.lm_head)(hidden[-1][:, :-1][taught])
+        noted = _noted(model, hidden[NOTING][rows.looks], rows.words)
+    return Answered(logits.float(), rows.labels[:, 1:][taught], seen, noted.float())
+
+
+def _noted(model: LlavaForConditionalGeneration, half_way: Tensor, words: Tensor) -> Tensor:
+    """Logits of the words for columns and rows (2, 8), from what the model holds half-way up for
+    some tokens (n, width), as if it were to be said there: (n, 2, 8)."""
+    language_model: Any = cast(Any, model).model.language_model
+    read = cast(Any, model.lm_head).weight[words]
+    return torch.einsum("nd,gwd->ngw", language_model.norm(half_way), read)
+
+
+def _precision(rows: Rows) -> torch.autocast:
+    """bf16 where that is fast."""
+    device = rows.ids.device.type
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=has_fast_bf16(device))
+
+
+def _read(
+    model: LlavaForConditionalGeneration, rows: Rows, every_layer: bool
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    """What every layer makes of the rows (the last one with its norm), where that is asked for, and
+    `Answered.seen`."""
     inner: Any = model.model
     embedded = model.get_input_embeddings()(rows.ids).detach()
     squares = tokens_of(model, rows.pixels)
     where = (rows.ids == model.config.image_token_id)[..., None]
-    taught = rows.labels[:, 1:] != NOT_TAUGHT
-    device = rows.ids.device.type
-    precision = torch.autocast(device, dtype=torch.bfloat16, enabled=has_fast_bf16(device))
-    with precision, Gaze(model) as gaze:
-        embedded = embedded.masked_scatter(where, squares.to(embedded.dtype))
+    with Gaze(model) as gaze:
         hidden = inner.language_model(
-            inputs_embeds=embedded,
+            inputs_embeds=embedded.masked_scatter(where, squares.to(embedded.dtype)),
             attention_mask=rows.sees[:, None],
             position_ids=rows.positions,
-            output_hidden_states=True,
-        )
-        logits = cast(Any, model.lm_head)(hidden.last_hidden_state[:, :-1][taught])
+            output_hidden_states=every_layer,
+        ).hidden_states
         row, place = rows.looks.nonzero().T
-        seen = gaze.at(rows.ids, row, place, rows.sees)
-        half_way = inner.language_model.norm(hidden.hidden_states[NOTING][rows.looks])
-        words = cast(Any, model.lm_head).weight[rows.words]
-        noted = torch.einsum("nd,gwd->ngw", half_way, words)
-    return Answered(logits.float(), rows.labels[:, 1:][taught], seen, noted.float())
+        return hidden, gaze.at(rows.ids, row, place, rows.sees)
+
+
+def look_loss(model: LlavaForConditionalGeneration, rows: Rows) -> Tensor:
+    """Of looking at the squares that tell the answers, and of nothing else.
+
+    The layers above the one that looks are left out: so a step costs less than half.
+    """
+    language_model: Any = cast(Any, model).model.language_model
+    whole = language_model.layers
+    language_model.layers = whole[: LAYER + 1]
+    try:
+        with _precision(rows):
+            # The layers are not asked for: transformers goes on watching those of the first pass
+            # that asks, and the others would be missing later.
+            _, seen = _read(model, rows, every_layer=False)
+    finally:
+        language_model.layers = whole
+    return -_at_them(seen, rows).mean()
 
 
 def answer_loss(model: LlavaForConditionalGeneration, rows: Rows) -> Tensor:
     """Cross-entropy of the answers' tokens, of looking at the squares that tell them, and of noting
-    the column and the row of the click."""
+    the column and the row of the click.
+
+    What is not looked at cannot be noted: each token notes as far as it looks at the right squares.
+    """
     answered = answer(model, rows)
-    at_them = answered.seen.masked_fill(~rows.look_at, -torch.inf).logsumexp(1)
-    noted = cross_entropy(answered.noted.flatten(0, 1), rows.places.flatten())
-    return cross_entropy(answered.logits, answered.tokens) - at_them.mean() + noted
+    at_them = _at_them(answered.seen, rows)
+    places = rows.places.flatten()
+    noted = cross_entropy(answered.noted.flatten(0, 1), places, reduction="none").view(-1, 2)
+    noting = (at_them.detach().exp() * noted.mean(1)).mean()
+    return cross_entropy(answered.logits, answered.tokens) - at_them.mean() + noting
 
 
-def looked_at_for(
+def _at_them(seen: Tensor, rows: Rows) -> Tensor:
+    """Log of the share of attention that goes to the right squares: (looking tokens)."""
+    return seen.masked_fill(~rows.look_at, -torch.inf).logsumexp(1)
+
+
+class Thought(NamedTuple):
+    """What goes on in a policy just before it answers."""
+
+    looks: list[float]
+    """The share of attention that goes to each of the 64 squares, in the heads that look."""
+    column: str
+    """The word that it has noted for the column of the click, half-way up."""
+    row: str
+    """And for its row."""
+
+
+def thought_of(
     model: LlavaForConditionalGeneration, processor: LlavaProcessor, page: Image, goal: str
-) -> list[float]:
-    """Where the policy looks on a page (160 x 160 pixels) for a goal, just before it answers: the
-    share of attention of each of the 64 squares, in the heads that were taught to look."""
-    ids = torch.tensor([page_ids(processor.tokenizer) + goal_ids(processor.tokenizer, goal)])
-    pixels = pixel_values(np.array(page)[None])
+) -> Thought:
+    """What a policy makes of a page (160 x 160 pixels) and a goal before it answers."""
+    tokenizer = processor.tokenizer
+    ids = torch.tensor([page_ids(tokenizer) + goal_ids(tokenizer, goal)])
     length = ids.shape[1]
     places = torch.arange(length - LOOKING, length)
     sees = torch.ones(1, length, length, dtype=torch.bool).tril()
+    pixels = pixel_values(np.array(page)[None])
     with torch.inference_mode(), Gaze(model) as gaze:
-        model(input_ids=ids, pixel_values=pixels)
+        hidden = model(input_ids=ids, pixel_values=pixels, output_hidden_states=True).hidden_states
         seen = gaze.at(ids, torch.zeros_like(places), places, sees)
-    return seen.exp().mean(0).tolist()
+        noted = _noted(model, hidden[NOTING][0, -1:], place_words(tokenizer))[0].argmax(1).tolist()
+    column, row = (words[number] for words, number in zip(PLACES.values(), noted, strict=True))
+    return Thought(seen.exp().mean(0).tolist(), column, row)

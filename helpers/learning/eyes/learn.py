@@ -1,4 +1,4 @@
-"""Both lessons, one after the other: from a policy that has never seen anything to one that clicks
+"""The lessons, one after the other: from a policy that has never seen anything to one that clicks
 what it is told to.
 
 Stopped at any moment, the same call goes on where it was last kept.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,18 +41,18 @@ class Course:
 
     first: tuple[str, ...] = TASKS
     """Tasks whose pages the encoder learns from."""
-    second: tuple[str, ...] = (
-        *("click-shape", "click-color", "click-shape", "identify-shape"),
-        *("click-shape", "count-sides"),
-    )
-    """Tasks whose questions are answered, a step each in turn: the one that stands here three times
-    is the hardest."""
+    second: tuple[str, ...] = ("click-color",)
+    """Tasks on whose pages it learns where to look, a step each in turn."""
+    third: tuple[str, ...] = ("click-color", "identify-shape", "click-color", "count-sides")
+    """Tasks whose questions it answers with a click, a step each in turn."""
     pages: int = 2_000
     """Of each task, all of them training pages."""
     first_steps: int = 400
     first_batch: int = 32
-    second_steps: int = 1_000
-    second_batch: int = 4
+    second_steps: int = 300
+    third_steps: int = 240
+    batch: int = 4
+    """Pages of a step of the second and of the third lesson, all of one task."""
     questions: int = 8
     """Of each page, at most."""
     learning_rate: float = 1e-3
@@ -61,7 +61,7 @@ class Course:
     """Test pages of each task, for the tables."""
 
     def __post_init__(self) -> None:
-        unknown = sorted({*self.first, *self.second} - {*TASKS})
+        unknown = sorted({*self.first, *self.second, *self.third} - {*TASKS})
         if unknown:
             raise ProfileError(
                 f"There are no questions for {', '.join(unknown)}: choose among {', '.join(TASKS)}."
@@ -139,18 +139,18 @@ class Lesson:
 def learn_to_see(
     folder: Path, course: Course = Course(), begin: Path | None = None
 ) -> dict[str, Any]:
-    """Draw the pages, give both lessons, and write the eyes into ``folder``/eyes, after the first
-    and after the second; returns what is to be said of them. The same call after an interruption
-    goes on. Without steps the second lesson is left out: such eyes tell things apart, and the
-    language model has not learned to answer with what they tell.
+    """Draw the pages, give the lessons, and write the eyes into ``folder``/eyes after each of them;
+    returns what is to be said of them. The same call after an interruption goes on. Without steps
+    a lesson is left out: eyes of the first lesson alone tell things apart, and the language model
+    has not learned to answer with what they tell.
 
-    ``begin``: a folder of eyes that have had the first lesson, and maybe a part of the second: then
-    it goes on with their adapter.
+    ``begin``: a folder of eyes that have had the first lesson, and maybe more: then it goes on with
+    their adapter.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = {
         task: kept_pages(cache_dir() / "eyes", task, TRAIN_SEEDS[: course.pages])
-        for task in dict.fromkeys(course.first + course.second)
+        for task in dict.fromkeys(course.first + course.second + course.third)
     }
     about: dict[str, Any] = {"course": asdict(course), "seconds": {}, "losses": {}}
     kept: dict[str, Tensor] = {}
@@ -163,10 +163,15 @@ def learn_to_see(
         kept = {name: weight for name, weight in kept_eyes(begin).items() if "lora_" in name}
     about["squares"] = tell_apart(model, processor, course)
     keep_eyes(model, folder / "eyes", about)
-    if course.second_steps:
-        sets = [pages[task] for task in course.second]
-        _note(about, "second", second_lesson(model, processor, sets, folder, course, kept))
-        keep_eyes(model, folder / "eyes", about)
+    adapter = answers.prepare(model, kept)
+    for order, tasks, steps, teach in (
+        ("second", course.second, course.second_steps, second_lesson),
+        ("third", course.third, course.third_steps, third_lesson),
+    ):
+        if tasks and steps:
+            sets = [pages[task] for task in tasks]
+            _note(about, order, teach(model, processor, sets, adapter, folder, course))
+            keep_eyes(model, folder / "eyes", about)
     return about
 
 
@@ -212,26 +217,43 @@ def second_lesson(
     model: LlavaForConditionalGeneration,
     processor: LlavaProcessor,
     sets: Sequence[KeptPages],
+    adapter: list[Parameter],
     folder: Path,
     course: Course,
-    kept: Mapping[str, Tensor] | None = None,
 ) -> Lesson:
-    """Where to click (`helpers.learning.eyes.answers`). ``kept``: an adapter to go on with."""
-    adapter = answers.prepare(model, kept)
-    lesson = Lesson("where to click", course.second_steps, adapter, course.learning_rate, folder)
-
-    def loss(step: int) -> Tensor:
-        draw = random.Random(f"{course.seed} second {step}")
-        one_task = [sets[step % len(sets)]]
-        rows = next(
-            answers.batches(
-                processor.tokenizer, one_task, course.second_batch, course.questions, draw
-            )
-        )
-        return answers.answer_loss(model, rows)
-
-    lesson.go(loss)
+    """Where to look for what a question asks for (`helpers.learning.eyes.answers`)."""
+    lesson = Lesson("where to look", course.second_steps, adapter, course.learning_rate, folder)
+    lesson.go(
+        lambda step: answers.look_loss(model, _asked(processor, sets, course, "second", step))
+    )
     return lesson
+
+
+def third_lesson(
+    model: LlavaForConditionalGeneration,
+    processor: LlavaProcessor,
+    sets: Sequence[KeptPages],
+    adapter: list[Parameter],
+    folder: Path,
+    course: Course,
+) -> Lesson:
+    """Where to click (`helpers.learning.eyes.answers`)."""
+    lesson = Lesson("where to click", course.third_steps, adapter, course.learning_rate, folder)
+    lesson.go(
+        lambda step: answers.answer_loss(model, _asked(processor, sets, course, "third", step))
+    )
+    return lesson
+
+
+def _asked(
+    processor: LlavaProcessor, sets: Sequence[KeptPages], course: Course, lesson: str, step: int
+) -> answers.Rows:
+    """The pages and questions of one step."""
+    draw = random.Random(f"{course.seed} {lesson} {step}")
+    one_task = [sets[step % len(sets)]]
+    return next(
+        answers.batches(processor.tokenizer, one_task, course.batch, course.questions, draw)
+    )
 
 
 def tell_apart(
