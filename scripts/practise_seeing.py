@@ -45,7 +45,7 @@ def main(
     """GRPO for a policy with eyes, with pictures in the training pass."""
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.eyes.played import show_played
-    from helpers.learning.eyes.practice import practice_profile, practise
+    from helpers.learning.eyes.practice import beside, practice_profile, practise
 
     chosen = {"task": task} if task else {}
     profile = practice_profile(
@@ -54,9 +54,8 @@ def main(
     command = shlex.join(["python", "-m", "scripts.practise_seeing", *context.obj])
     result: dict[str, Any] = {"command": command}
     result |= practise(profile, Path(eyes), Path(output), play, resume)
-    for when in "before", "after":
-        if when in result:
-            print(f"{when} practice", show_played(result[when]), sep="\n")
+    if play:
+        print(show_played(beside(result["before"], result["after"])))
     write_whole(Path(output) / "result.json", json.dumps({**result, **run_facts()}) + "\n")
     release_folder(output)
 

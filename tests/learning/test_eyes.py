@@ -41,6 +41,7 @@ from helpers.settings.run_folder import hold_to_settings
 from scripts.learn_to_see import main
 
 SEEDS = range(1_000, 1_006)
+LEARNED_ALONG = ROOT / "recordings/eyes-learned-along"
 
 
 @pytest.fixture(scope="module")
@@ -301,6 +302,39 @@ def test_the_tables_are_those_of_the_recording(page):
     assert show_squares(recorded["squares"]) in text
     assert show_played(recorded["played"]) in text
     assert f"{sum(recorded['seconds'].values()) / 60:.0f} " in text
+
+
+def test_each_wrong_click_of_eyes_that_learned_along_is_in_the_right_row(tmp_path):
+    """As docs/training.md says of their recording; y comes second in an action."""
+    recorded = json.loads((LEARNED_ALONG / "result.json").read_text())
+    played = recorded["played"]["click-color"]["seeing"]
+    answers_of = dict(zip(played["pages"], played["answers"], strict=True))
+    rewards = dict(zip(played["pages"], played["rewards"], strict=True))
+    wrong = [seed for seed in played["pages"] if rewards[seed] != 1]
+    pages = kept_pages(tmp_path, "click-color", wrong)
+    place = re.compile(r"mouse_click\((\d+), (\d+)\)")
+    for n, seed in enumerate(wrong):
+        x, y = place.fullmatch(answers_of[seed]).groups()
+        right_x, right_y = place.fullmatch(own_question(pages, n).action).groups()
+        assert y == right_y
+        assert x != right_x
+    assert len(wrong) == played["n"] - played["solved"]
+
+
+@pytest.mark.parametrize("page", ["docs/training.md", "docs/zh/training.md"])
+def test_what_is_said_of_eyes_that_learned_along_is_recorded(page):
+    """The percentages of the paragraph that links to the recording, in their order."""
+    recorded = json.loads((LEARNED_ALONG / "result.json").read_text())
+    played = recorded["played"]["click-color"]["seeing"]
+    taught, after = (
+        squares["click-color"]["column"][:2]
+        for squares in (recorded["began_with"]["squares"], recorded["squares_after"])
+    )
+    counts = [(played["solved"], played["n"]), taught, after]
+    paragraphs = (ROOT / page).read_text().split("\n\n")
+    [about] = [text for text in paragraphs if "eyes-learned-along" in text]
+    said = [int(number) for number in re.findall(r"(\d+) %", about)]
+    assert said == [round(100 * right / of) for right, of in counts]
 
 
 def test_a_click_anywhere_is_below_the_goal_and_the_pages_own(env):

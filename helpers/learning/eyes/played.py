@@ -89,10 +89,12 @@ def show_played(found: dict[str, dict[str, Any]]) -> str:
     """A table: percent solved, with 95 % intervals."""
     rows = []
     for task, results in found.items():
-        cells = []
-        for result in results.values():
-            low, high = result["interval"]
-            rate = result["solved"] / max(1, result["n"])
-            cells.append(f"{100 * rate:.0f} [{100 * low:.0f}, {100 * high:.0f}]")
-        rows.append([task, max(result["n"] for result in results.values()), *cells])
+        pages = max(result["n"] for result in results.values())
+        rows.append([task, pages, *map(_percent, results.values())])
     return table(["solved, %", "pages", *next(iter(found.values()))], rows)
+
+
+def _percent(result: dict[str, Any]) -> str:
+    low, high = result["interval"]
+    rate = result["solved"] / max(1, result["n"])
+    return f"{100 * rate:.0f} [{100 * low:.0f}, {100 * high:.0f}]"

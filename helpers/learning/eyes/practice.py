@@ -1,4 +1,4 @@
-"""The third lesson: GRPO. A policy with eyes practises on training pages and is paid by the pages.
+"""Practice: GRPO. A policy with eyes practises on training pages and is paid by the pages.
 
 What it has learned of questions and answers it now does, one click for each page. TRL plays and
 trains (`helpers.learning.tools_trainer`), with the pictures in the training pass.
@@ -71,6 +71,13 @@ def practise(
         practised, processor = practised_policy(eyes, folder / ADAPTER)
         result["after"] = play_tasks(practised, processor, profile.tasks, play, blind=False)
     return result
+
+
+def beside(before: dict[str, Any], after: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What was played before and after practice, for `show_played`."""
+    return {
+        task: {"before": before[task]["seeing"], "after": after[task]["seeing"]} for task in before
+    }
 
 
 def practised_policy(
