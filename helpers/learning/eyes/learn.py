@@ -164,13 +164,15 @@ def learn_to_see(
     about["squares"] = tell_apart(model, processor, course)
     keep_eyes(model, folder / "eyes", about)
     adapter = answers.prepare(model, kept)
-    for order, tasks, steps, teach in (
-        ("second", course.second, course.second_steps, second_lesson),
-        ("third", course.third, course.third_steps, third_lesson),
+    for order, name, tasks, steps, loss in (
+        ("second", "where to look", course.second, course.second_steps, answers.look_loss),
+        ("third", "where to click", course.third, course.third_steps, answers.answer_loss),
     ):
         if tasks and steps:
+            lesson = Lesson(name, steps, adapter, course.learning_rate, folder)
             sets = [pages[task] for task in tasks]
-            _note(about, order, teach(model, processor, sets, adapter, folder, course))
+            question_lesson(lesson, loss, model, processor, sets, course, order)
+            _note(about, order, lesson)
             keep_eyes(model, folder / "eyes", about)
     return about
 
@@ -213,47 +215,25 @@ def first_lesson(
     return lesson
 
 
-def second_lesson(
+def question_lesson(
+    lesson: Lesson,
+    loss: Callable[[LlavaForConditionalGeneration, answers.Rows], Tensor],
     model: LlavaForConditionalGeneration,
     processor: LlavaProcessor,
     sets: Sequence[KeptPages],
-    adapter: list[Parameter],
-    folder: Path,
     course: Course,
-) -> Lesson:
-    """Where to look for what a question asks for (`helpers.learning.eyes.answers`)."""
-    lesson = Lesson("where to look", course.second_steps, adapter, course.learning_rate, folder)
-    lesson.go(
-        lambda step: answers.look_loss(model, _asked(processor, sets, course, "second", step))
-    )
-    return lesson
+    order: str,
+) -> None:
+    """The second or the third lesson: questions about pages (`helpers.learning.eyes.answers`), all
+    of a step about pages of one task."""
 
+    def loss_of_step(step: int) -> Tensor:
+        draw = random.Random(f"{course.seed} {order} {step}")
+        one_task = [sets[step % len(sets)]]
+        rows = answers.batches(processor.tokenizer, one_task, course.batch, course.questions, draw)
+        return loss(model, next(rows))
 
-def third_lesson(
-    model: LlavaForConditionalGeneration,
-    processor: LlavaProcessor,
-    sets: Sequence[KeptPages],
-    adapter: list[Parameter],
-    folder: Path,
-    course: Course,
-) -> Lesson:
-    """Where to click (`helpers.learning.eyes.answers`)."""
-    lesson = Lesson("where to click", course.third_steps, adapter, course.learning_rate, folder)
-    lesson.go(
-        lambda step: answers.answer_loss(model, _asked(processor, sets, course, "third", step))
-    )
-    return lesson
-
-
-def _asked(
-    processor: LlavaProcessor, sets: Sequence[KeptPages], course: Course, lesson: str, step: int
-) -> answers.Rows:
-    """The pages and questions of one step."""
-    draw = random.Random(f"{course.seed} {lesson} {step}")
-    one_task = [sets[step % len(sets)]]
-    return next(
-        answers.batches(processor.tokenizer, one_task, course.batch, course.questions, draw)
-    )
+    lesson.go(loss_of_step)
 
 
 def tell_apart(
