@@ -19,7 +19,7 @@ from helpers.settings.files import write_whole
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import release_folder
-from scripts.options import OutputOption
+from scripts.options import OutputOption, UpdatesOption
 
 
 def main(
@@ -27,12 +27,15 @@ def main(
     eyes: Annotated[str, typer.Option(help="folder of eyes")] = "recordings/eyes",
     output: OutputOption = "runs/practice",
     task: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="tasks with commas, whose pages take turns; by default those of the recorded eyes"
         ),
-    ] = "",
-    updates: Annotated[int, typer.Option(min=1, help="how many updates the run has")] = 30,
+    ] = None,
+    updates: UpdatesOption = None,
+    groups: Annotated[int | None, typer.Option(help="pages of an update")] = None,
+    group_size: Annotated[int | None, typer.Option(help="clicks on each of them")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="of the adapter")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the run")] = 0,
     generator: Annotated[
         Literal["transformers", "vllm"], typer.Option(help="what answers the pages")
@@ -47,16 +50,23 @@ def main(
     from helpers.learning.eyes.played import show_played
     from helpers.learning.eyes.practice import beside, practice_profile, practise
 
-    chosen = {"task": task} if task else {}
     profile = practice_profile(
-        get_profile(), updates=updates, seed=seed, generator=generator, **chosen
+        get_profile(),
+        task=task,
+        updates=updates,
+        groups=groups,
+        group_size=group_size,
+        lora_learning_rate=learning_rate,
+        seed=seed,
+        generator=generator,
     )
     command = shlex.join(["python", "-m", "scripts.practise_seeing", *context.obj])
     result: dict[str, Any] = {"command": command}
     result |= practise(profile, Path(eyes), Path(output), play, resume)
     if play:
         print(show_played(beside(result["before"], result["after"])))
-    write_whole(Path(output) / "result.json", json.dumps({**result, **run_facts()}) + "\n")
+    told = json.dumps({**result, **run_facts()}, indent=1)
+    write_whole(Path(output) / "result.json", told + "\n")
     release_folder(output)
 
 

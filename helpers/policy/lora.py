@@ -35,6 +35,11 @@ LORA_TARGETS: dict[str, tuple[str, ...]] = {
     "lfm2_vl": _LFM2,
 }
 
+# Families whose eyes have modules of the same names. They get no adapter: what eyes say must not
+# change while the language model learns to read it (see `helpers.learning.eyes.answers`).
+WITH_EYES = ("llava", "lfm2_vl")
+EYES = r".*\bvision_tower\b.*"
+
 
 def lora_targets(family: str) -> tuple[str, ...]:
     """The names of the linear modules that LoRA adapts in a model family (``config.model_type``).
@@ -49,7 +54,8 @@ def lora_targets(family: str) -> tuple[str, ...]:
 
 
 def lora_of_rank(rank: int, family: str) -> LoraConfig:
-    """LoRA on every linear module inside the layers of a model ``family`` (``config.model_type``).
+    """LoRA on every linear module inside the layers of a model ``family`` (``config.model_type``),
+    those of its eyes left out.
 
     alpha is twice the rank. There is no dropout: it would make the policy that is trained another
     one than the policy that was sampled.
@@ -62,6 +68,7 @@ def lora_of_rank(rank: int, family: str) -> LoraConfig:
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
         target_modules=list(lora_targets(family)),
+        exclude_modules=EYES if family in WITH_EYES else None,
     )
 
 

@@ -8,6 +8,7 @@ from tiny_models import remember_batches
 from trl.chat_template_utils import parse_response, supports_tool_calling
 
 from helpers.browser.sheets import draw_pages
+from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.running import RunningEpisode
 from helpers.episodes.seeing import encode_pages, seeing_config
@@ -18,6 +19,7 @@ from helpers.policy.eyes import policy_with_eyes
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.pictures import ReadsPictures
 from helpers.settings.profiles import get_profile
+from scripts.practise_seeing import main
 
 ANSWERS = {
     "mouse_click(120, 150)": [("mouse_click", {"x": "120", "y": "150"})],
@@ -155,6 +157,12 @@ def test_an_update_reads_what_was_taught_and_learns_from_its_clicks(trainer, bro
     assert trainer.recorder.rows[0]["logprob_gap/max"] < 1e-3
 
 
+def test_practice_leaves_the_eyes_as_they_are(trainer):
+    learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
+    assert learning
+    assert all(".language_model.layers." in name for name in learning)
+
+
 def test_the_loss_with_shared_pictures_is_trls_own(trainer, asked):
     """Padded rows, each with its picture, against the packed sequence."""
     ids, pixels = asked
@@ -192,3 +200,9 @@ def test_a_click_outside_the_page_ends_the_episode_as_for_text(browsers):
     running.act("mouse_click(9000, 10)")
     assert running.over
     assert running.episode.reward == 0.0
+
+
+def test_a_setting_out_of_its_range_is_refused_before_anything_is_begun(tmp_path, capsys):
+    assert run(main, ["--output", str(tmp_path / "run"), "--group-size", "1"]) == 2
+    assert "COURSE_GROUP_SIZE=1 is too small: use 2 or more" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

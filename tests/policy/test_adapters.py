@@ -8,6 +8,7 @@ from peft import get_peft_model
 from safetensors.torch import load_file
 from tiny_models import tiny_llama
 
+from benchmarks.published_configs import ARCHITECTURES
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play_episodes
@@ -131,3 +132,13 @@ def test_a_model_without_adapters_stays_as_it_is(policy):
     answers = logits_of(model)
     with merged(model):
         assert torch.equal(logits_of(model), answers)
+
+
+@pytest.mark.parametrize("name", ["LFM2-VL-450M", "Qwen3-VL-2B"])
+def test_eyes_get_no_adapter(name):
+    with torch.device("meta"):
+        model = ARCHITECTURES[name].build()
+    wrapped = get_peft_model(model, lora_of_rank(2, model.config.model_type))
+    adapted = [name for name, _ in wrapped.named_parameters() if "lora_" in name]
+    assert adapted
+    assert all(".language_model.layers." in name for name in adapted)

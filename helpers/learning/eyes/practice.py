@@ -41,8 +41,10 @@ SETTINGS: dict[str, Any] = {
 
 
 def practice_profile(profile: Profile, **chosen: Any) -> Profile:
-    """The machine's profile with the settings of this lesson, and those that were ``chosen``."""
-    return replace(profile, **{**SETTINGS, **chosen})
+    """The machine's profile with the settings of this lesson, and those that were ``chosen``: None
+    chooses nothing."""
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return replace(profile, **{**SETTINGS, **given})
 
 
 def practise(
@@ -56,7 +58,7 @@ def practise(
     model, processor = policy_with_eyes(eyes)
     result: dict[str, Any] = {"profile": asdict(profile)}
     if play:
-        result["before"] = play_tasks(model, processor, profile.tasks, play)
+        result["before"] = play_tasks(model, processor, profile.tasks, play, blind=False)
     begin = time.monotonic()
     with open_browsers(replace(profile, clients=profile.batch)) as clients:
         trainer = build_tools_trainer(
