@@ -29,7 +29,7 @@ def main(
     task: Annotated[
         str | None,
         typer.Option(
-            help="tasks with commas, whose pages take turns; by default those of the recorded eyes"
+            help="tasks with commas, whose pages take turns; by default those of the recorded runs"
         ),
     ] = None,
     updates: UpdatesOption = None,
@@ -64,7 +64,7 @@ def main(
     result: dict[str, Any] = {"command": command}
     result |= practise(profile, Path(eyes), Path(output), play, resume)
     if play:
-        print(show_played(beside(result["before"], result["after"])))
+        print(show_played(beside(result["before"], {"after": result["after"]})))
     told = json.dumps({**result, **run_facts()}, indent=1)
     write_whole(Path(output) / "result.json", told + "\n")
     release_folder(output)

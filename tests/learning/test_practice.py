@@ -1,6 +1,8 @@
 """A policy with eyes in TRL's own loop: what it reads and answers there, what pictures that are
 shared leave as it was, and an update with a real browser."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -13,11 +15,13 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.running import RunningEpisode
 from helpers.episodes.seeing import encode_pages, seeing_config
 from helpers.learning.eyes.encoder import pixel_values
-from helpers.learning.eyes.practice import practice_profile, practised_policy
+from helpers.learning.eyes.played import show_played
+from helpers.learning.eyes.practice import beside, practice_profile, practised_policy
 from helpers.learning.tools_trainer import build_tools_trainer
 from helpers.policy.eyes import policy_with_eyes
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.pictures import ReadsPictures
+from helpers.settings.paths import ROOT
 from helpers.settings.profiles import get_profile
 from scripts.practise_seeing import main
 
@@ -27,6 +31,8 @@ ANSWERS = {
     "mouse_click(120)": [],
     "I see nothing.": [],
 }
+
+RECORDED = ROOT / "recordings/eyes-practice"
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +144,7 @@ def test_an_update_reads_what_was_taught_and_learns_from_its_clicks(trainer, bro
     trainer.train()
     [batch] = batches
     episodes = trainer.recorder.episodes
-    assert [episode.task for episode in episodes] == ["click-color"] * 2 + ["identify-shape"] * 2
+    assert [episode.task for episode in episodes] == ["identify-shape"] * 2 + ["count-sides"] * 2
     # What is read is, token by token, what an episode of `SeeingPlayer` reads.
     running = RunningEpisode.of(
         EpisodeSpec(episodes[0].task, episodes[0].seed), browsers[0], seeing_config()
@@ -206,3 +212,47 @@ def test_a_setting_out_of_its_range_is_refused_before_anything_is_begun(tmp_path
     assert run(main, ["--output", str(tmp_path / "run"), "--group-size", "1"]) == 2
     assert "COURSE_GROUP_SIZE=1 is too small: use 2 or more" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+# ---- what is recorded ----
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """What came of each run, by its name in the tables."""
+    folders = sorted(RECORDED.glob("seed*"))
+    return {
+        f"seed {seed}": json.loads((folder / "result.json").read_text())
+        for seed, folder in enumerate(folders)
+    }
+
+
+def test_the_recorded_runs_began_alike_and_differ_in_their_seed(recorded):
+    first, *others = recorded.values()
+    assert [result["profile"]["seed"] for result in recorded.values()] == [0, 1, 2]
+    for other in others:
+        assert other["before"] == first["before"]
+        assert {**other["profile"], "seed": 0} == first["profile"]
+
+
+def test_practice_adds_ten_points_on_two_tasks_in_each_recorded_run(recorded):
+    for result in recorded.values():
+        for task, played in result["before"].items():
+            before, after = played["seeing"], result["after"][task]["seeing"]
+            assert before["pages"] == after["pages"]
+            gain = after["solved"] / after["n"] - before["solved"] / before["n"]
+            assert gain >= 0.1
+
+
+@pytest.mark.parametrize("page", ["docs/training.md", "docs/zh/training.md"])
+def test_the_table_and_the_settings_in_the_text_are_those_of_the_recordings(recorded, page):
+    text = (ROOT / page).read_text()
+    first = recorded["seed 0"]
+    after = {name: result["after"] for name, result in recorded.items()}
+    assert show_played(beside(first["before"], after)) in text
+    [about] = [part for part in text.split("\n\n") if "`recordings/eyes-practice`" in part]
+    profile = first["profile"]
+    steps = json.loads((RECORDED / "eyes.json").read_text())["course"]["third_steps"]
+    minutes = round(first["seconds"] / 60)
+    for number in (steps, profile["updates"], profile["groups"], profile["group_size"], minutes):
+        assert f" {number} " in about.replace("\n", " ")

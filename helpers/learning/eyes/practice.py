@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 ADAPTER = "policy"  # what practice adds to the eyes, in the folder of its run
 SETTINGS: dict[str, Any] = {
     "policy": "smollm2-135m",
-    "task": "click-color,identify-shape",
+    "task": "identify-shape,count-sides",
     "generator": "transformers",
     "pages": "all",
     "examples": "none",
-    "groups": 6,
-    "group_size": 8,
-    "updates": 30,
+    "groups": 12,
+    "group_size": 4,
+    "updates": 40,
     "lora_rank": 8,
-    "lora_learning_rate": 1e-4,
+    "lora_learning_rate": 3e-4,
     "clients": 48,
 }
 
@@ -75,10 +75,14 @@ def practise(
     return result
 
 
-def beside(before: dict[str, Any], after: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What was played before and after practice, for `show_played`."""
+def beside(before: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What was played before practice and after each of the ``runs``, for `show_played`."""
     return {
-        task: {"before": before[task]["seeing"], "after": after[task]["seeing"]} for task in before
+        task: {
+            "before": played["seeing"],
+            **{name: after[task]["seeing"] for name, after in runs.items()},
+        }
+        for task, played in before.items()
     }
 
 
