@@ -1,7 +1,6 @@
 """Play a standard set of tasks with a policy or an agent: comparable numbers, with intervals."""
 
 import hashlib
-import json
 import re
 import shutil
 import sys
@@ -24,7 +23,7 @@ from helpers.evaluation.report import benchmark_report
 from helpers.evaluation.scripted import OUT_OF_REACH
 from helpers.evaluation.standard_sets import StandardSet, standard_set
 from helpers.policy.at_hand import with_policy_at_hand
-from helpers.settings.files import RunFileError, read_object, write_whole, writing
+from helpers.settings.files import RunFileError, read_object, write_json, writing
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS, runs_folder
 from helpers.settings.profiles import get_profile
@@ -177,7 +176,7 @@ def main(
     result = result_of(pages, outcomes, settings, command)
     earlier = (read_object(folder / RESULT) or {}).get("seconds", 0.0)
     result["seconds"] = round(earlier + time.monotonic() - begin, 1)  # of calls that came to an end
-    write_whole(folder / RESULT, json.dumps(result, indent=1) + "\n")
+    write_json(folder / RESULT, result)
     print(benchmark_report(result))
     if record_it:
         record(folder, label)

@@ -1,6 +1,5 @@
 """Evaluate a policy, or an agent without one, on held-out pages: success with intervals."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from helpers.evaluation.baselines import play_baseline
 from helpers.evaluation.evaluate import OWN_PROMPTS, Evaluation, play_policy
 from helpers.evaluation.report import task_report
 from helpers.policy.at_hand import with_policy_at_hand
-from helpers.settings.files import RunFileError, write_whole
+from helpers.settings.files import RunFileError, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile, get_profile
 from helpers.settings.run_folder import hold_folder, release_folder
@@ -65,7 +64,7 @@ def write_evaluation(
         "seconds": round(seconds, 1),
         **run_facts(),
     }
-    write_whole(folder / "evaluation.json", json.dumps(record, indent=1) + "\n")
+    write_json(folder / "evaluation.json", record)
 
 
 def main(

@@ -12,7 +12,6 @@ with what is recorded (``--from-recording``). `helpers.learning.arms.plan` says 
 and every number of it, which ``--change`` changes.
 """
 
-import json
 import shlex
 import shutil
 import sys
@@ -30,7 +29,7 @@ from helpers.learning.arms.groups import GROUPS, write_groups
 from helpers.learning.arms.plan import ARMS, Plan, hold_to_plan, planned, run_folder
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import copy_file, read_object, write_whole
+from helpers.settings.files import copy_file, read_object, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -109,7 +108,7 @@ def main(
         result = results(experiment)
     command = shlex.join(["python", "-m", "scripts.experiment", *context.obj])
     content = {"command": command, **result, **run_facts()}
-    write_whole(folder / "result.json", json.dumps(content, indent=1) + "\n")
+    write_json(folder / "result.json", content)
     print(report(result))
     if record:
         keep_recording(folder, RECORDINGS / "arms")

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from helpers.command_line import run
-from helpers.settings.files import write_whole
+from helpers.settings.files import write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 
@@ -76,7 +76,7 @@ def main(
     if play:
         result["played"] = play_tasks(*policy_with_eyes(folder / "eyes"), course.first, play)
         print(show_played(result["played"]))
-    write_whole(folder / "result.json", json.dumps({**result, **run_facts()}, indent=1) + "\n")
+    write_json(folder / "result.json", {**result, **run_facts()})
     release_folder(folder)
 
 

@@ -10,7 +10,7 @@ from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import TEST_SEEDS, read_tasks
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
-from helpers.settings.profiles import Profile, get_profile
+from helpers.settings.profiles import Profile, get_profile, with_options
 
 PolicyOption = Annotated[
     str | None, typer.Option(help="a name of helpers.policy.loading, a folder or a Hub id")
@@ -65,9 +65,7 @@ def chosen_profile(
     A policy that nobody named and that cannot be had becomes the embedded one, with a sentence.
     Raises `ProfileError` for a task or a setting that there is not.
     """
-    options = {"policy": policy, "task": task, "updates": updates, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
-    profile = replace(get_profile(), **given)
+    profile = with_options(get_profile(), policy=policy, task=task, updates=updates, seed=seed)
     if policy is None:
         profile = with_policy_at_hand(profile)
     if profile.task == "taught":

@@ -8,7 +8,6 @@ Stop it when you like: called again it goes on. `helpers.learning.orders.plan` h
 which of them the defences may have seen.
 """
 
-import json
 import shlex
 import sys
 from dataclasses import replace
@@ -19,7 +18,7 @@ import typer
 
 from helpers.command_line import run
 from helpers.output import percent_of, table
-from helpers.settings.files import copy_file, write_whole
+from helpers.settings.files import copy_file, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -61,7 +60,7 @@ def main(
         result = results(experiment)
     command = shlex.join(["python", "-m", "scripts.orders", *context.obj])
     content = {"command": command, **result, **run_facts()}
-    write_whole(folder / "result.json", json.dumps(content, indent=1) + "\n")
+    write_json(folder / "result.json", content)
     print(report(result))
     if record:
         keep_recording(folder, RECORDINGS / "orders")

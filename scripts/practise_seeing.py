@@ -6,7 +6,6 @@
 It begins with the eyes of ``recordings/eyes``, or with those that `scripts.learn_to_see` made.
 """
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from helpers.command_line import run
-from helpers.settings.files import write_whole
+from helpers.settings.files import write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import release_folder
@@ -65,8 +64,7 @@ def main(
     result |= practise(profile, Path(eyes), Path(output), play, resume)
     if play:
         print(show_played(beside(result["before"], {"after": result["after"]})))
-    told = json.dumps({**result, **run_facts()}, indent=1)
-    write_whole(Path(output) / "result.json", told + "\n")
+    write_json(Path(output) / "result.json", {**result, **run_facts()})
     release_folder(output)
 
 

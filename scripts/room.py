@@ -25,7 +25,7 @@ from helpers.browser import BrowserServer, BrowserServerError, start_browser_ser
 from helpers.command_line import run
 from helpers.output import table
 from helpers.settings.errors import CourseError
-from helpers.settings.files import RunFileError, write_whole
+from helpers.settings.files import RunFileError, write_json, write_whole
 from helpers.settings.paths import ROOT
 from helpers.settings.run_folder import hold_folder, release_folder
 
@@ -125,7 +125,7 @@ def read_room(folder: Path, seats: int) -> dict[str, Any]:
             ) from None
     for number in range(1, seats + 1):
         room["seats"].setdefault(f"{number:02d}", new_token())
-    write_whole(path, json.dumps(room, indent=1) + "\n")
+    write_json(path, room)
     wanted = [f"{number:02d}" for number in range(1, seats + 1)]
     return {"token": room["token"], "seats": {seat: room["seats"][seat] for seat in wanted}}
 

@@ -12,7 +12,6 @@ The policy learns the format and what scripts can show; its prompt has no worked
 trained on without them, too. `helpers.learning.warm_up` says how.
 """
 
-import json
 import shlex
 import sys
 from dataclasses import asdict
@@ -35,7 +34,7 @@ from helpers.evaluation.scripted import SCRIPTS
 from helpers.evaluation.standard_sets import tasks_where
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import write_whole
+from helpers.settings.files import write_json
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 from scripts.options import EpochsOption, PolicyOption, RateOption
@@ -150,9 +149,7 @@ def main(
     if measured:
         keep_how(folder / "policy", taught)
     command = shlex.join(["python", "-m", "scripts.warm_up", *context.obj])
-    write_whole(
-        folder / "warm_up.json", json.dumps({"command": command, **numbers}, indent=1) + "\n"
-    )
+    write_json(folder / "warm_up.json", {"command": command, **numbers})
     release_folder(folder)
 
 

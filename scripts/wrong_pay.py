@@ -9,7 +9,6 @@ Stop it when you like: called again it goes on. `helpers.learning.wrong_pay.plan
 compared, and every number of it.
 """
 
-import json
 import shlex
 import sys
 from dataclasses import replace
@@ -20,7 +19,7 @@ import typer
 
 from helpers.command_line import run
 from helpers.output import percent_of, table
-from helpers.settings.files import copy_file, write_whole
+from helpers.settings.files import copy_file, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.paths import RECORDINGS
 from helpers.settings.profiles import get_profile
@@ -67,7 +66,7 @@ def main(
         result = results(experiment)
     command = shlex.join(["python", "-m", "scripts.wrong_pay", *context.obj])
     content = {"command": command, **result, **run_facts()}
-    write_whole(folder / "result.json", json.dumps(content, indent=1) + "\n")
+    write_json(folder / "result.json", content)
     print(report(result))
     if record:
         keep_recording(folder, RECORDINGS / "wrong_pay")

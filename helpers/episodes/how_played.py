@@ -6,7 +6,6 @@ in another way than the default keeps it in a file of its folder (`keep_how`), s
 with it asks it as it was taught.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from helpers.episodes.config import RolloutConfig
 from helpers.episodes.tasks import task_names, task_spec
 from helpers.policy.prompts import PromptConfig
-from helpers.settings.files import RunFileError, read_object, write_whole
+from helpers.settings.files import RunFileError, read_object, write_json
 from helpers.settings.profiles import Profile
 
 LONGEST_SHOWN = 1_400  # tokens of an episode that a warm-up shows, unless it is told otherwise
@@ -105,9 +104,7 @@ class Taught:
 def keep_how(policy: Path, taught: Taught) -> None:
     """Write into the folder of a policy how it was taught."""
     config = asdict(taught.config)
-    write_whole(
-        policy / HOW, json.dumps({"tasks": taught.tasks, "config": config}, indent=1) + "\n"
-    )
+    write_json(policy / HOW, {"tasks": taught.tasks, "config": config})
 
 
 def taught_config(policy: str, temperature: float = 0.0, top_k: int = 0) -> RolloutConfig | None:

@@ -26,6 +26,7 @@ from helpers.settings.files import (
     is_first_process,
     read_object,
     set_aside,
+    write_json,
     write_whole,
     writing,
 )
@@ -150,7 +151,7 @@ def _not_saved(folder: Path | str, reason: str) -> RunFileError:
 
 def keep_settings(checkpoint: Path, profile: Profile) -> None:
     """Write down beside a checkpoint which settings it was made with."""
-    write_whole(checkpoint / SETTINGS, json.dumps(asdict(profile), indent=1) + "\n")
+    write_json(checkpoint / SETTINGS, asdict(profile))
 
 
 class Memory(Protocol):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import time
@@ -61,7 +60,7 @@ from helpers.policy.vllm_pictures import (
 from helpers.policy.vllm_server import weights_to_server
 from helpers.policy.vllm_weights import hand_over_in
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import new_folder, write_whole
+from helpers.settings.files import new_folder, write_json
 from helpers.settings.machine import peak_memory_gb, run_facts
 from helpers.settings.predictions import check_fits
 from helpers.settings.profiles import Profile
@@ -354,6 +353,6 @@ def save_result(
     for memory in trainer.memories:
         if isinstance(memory, PageChoice):
             result["with_signal"] = memory.with_signal()
-    write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    write_json(folder / "result.json", result)
     release_folder(folder)
     return result

@@ -7,7 +7,6 @@ to know tools (Qwen3, LFM2.5), and pictures need a processor (Qwen3-VL, LFM2.5-V
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -29,7 +28,7 @@ from helpers.policy.loading import PolicyError
 from helpers.policy.prompts import system_prompt
 from helpers.policy.vision import load_with_processor
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import new_folder, write_whole
+from helpers.settings.files import new_folder, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 from helpers.settings.run_folder import hold_folder, release_folder
@@ -171,6 +170,6 @@ def train_with_tools(
         "rewards": [row["reward"] for row in trainer.recorder.rows],
         **run_facts(),
     }
-    write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    write_json(folder / "result.json", result)
     release_folder(folder)
     return result

@@ -67,6 +67,11 @@ def write_whole(path: Path, text: str) -> None:
             raise
 
 
+def write_json(path: Path, content: Any) -> None:
+    """`write_whole` with ``content`` as JSON, one entry a line."""
+    write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
 def read_object(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; None where there is no such file, or something else is in it."""
     try:

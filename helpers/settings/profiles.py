@@ -214,6 +214,14 @@ def get_profile(name: str | None = None, scale: str | None = None) -> Profile:
     return profile
 
 
+def with_options(profile: Profile, **options: Any) -> Profile:
+    """The profile with the options that were given; None: as the profile has it.
+
+    Raises `ProfileError` for a value that its setting cannot have.
+    """
+    return replace(profile, **{name: value for name, value in options.items() if value is not None})
+
+
 def scaled(profile: Profile, scale: str) -> Profile:
     """The profile at a scale: smoke, demo or full. Raises `ProfileError` for any other."""
     profile = replace(profile, scale=scale)

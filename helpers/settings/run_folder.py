@@ -16,7 +16,7 @@ from helpers.settings.files import (
     RunFileError,
     is_first_process,
     read_object,
-    write_whole,
+    write_json,
     writing,
 )
 
@@ -89,7 +89,7 @@ def hold_to_settings(folder: Path, settings: dict[str, Any]) -> None:
             f"{folder} holds a run with other settings ({differ}): choose another folder with "
             "--output, or remove it."
         )
-    write_whole(path, json.dumps(wanted, indent=1) + "\n")
+    write_json(path, wanted)
 
 
 def _check_writable(folder: Path) -> None:

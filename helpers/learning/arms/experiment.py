@@ -7,7 +7,6 @@ an arm with the last checkpoint.
 from __future__ import annotations
 
 import gc
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -32,7 +31,7 @@ from helpers.learning.warm_up import demonstrate, fit
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.loading import Policy, load_policy
 from helpers.policy.lora import load_adapter
-from helpers.settings.files import read_object, write_whole
+from helpers.settings.files import read_object, write_json
 from helpers.settings.machine import has_fast_bf16, run_facts
 from helpers.settings.run_folder import release_folder
 
@@ -268,7 +267,7 @@ def _read_outcomes(folder: Path) -> Outcomes:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    write_whole(path, json.dumps(content, indent=1) + "\n")
+    write_json(path, content)
 
 
 def _pages(tasks: Sequence[str], seeds: range, n: int) -> list[EpisodeSpec]:

@@ -7,7 +7,6 @@ script plays a few training pages with room to spare, and what it used is what a
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import train_seeds
 from helpers.learning.warm_up import script_of
 from helpers.policy.prompts import PromptConfig
-from helpers.settings.files import read_object, write_whole
+from helpers.settings.files import read_object, write_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -80,7 +79,7 @@ def measure_needs(
 def keep_needs(path: Path, needs: dict[str, Needs]) -> dict[str, Needs]:
     """Write what was measured into a file, for `kept_needs`; returns it."""
     known = {task: asdict(need) for task, need in needs.items()}
-    write_whole(path, json.dumps(known, indent=1) + "\n")
+    write_json(path, known)
     return needs
 
 

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS
 from helpers.settings.errors import ProfileError
-from helpers.settings.files import read_object, write_whole
+from helpers.settings.files import read_object, write_json
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -154,7 +154,7 @@ def hold_to_plan(folder: Path, plan: Plan) -> None:
     begun = read_object(path)
     wanted = plan.to_json()
     if begun is None:
-        write_whole(path, json.dumps(wanted, indent=1) + "\n")
+        write_json(path, wanted)
         return
     for name, value in wanted.items():
         if begun.get(name) != value:

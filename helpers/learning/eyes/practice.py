@@ -18,6 +18,7 @@ from helpers.learning.run import open_browsers
 from helpers.learning.tools_trainer import build_tools_trainer
 from helpers.policy.eyes import policy_with_eyes
 from helpers.settings.files import new_folder
+from helpers.settings.profiles import with_options
 
 if TYPE_CHECKING:
     from transformers import LlavaForConditionalGeneration, LlavaProcessor
@@ -43,8 +44,7 @@ SETTINGS: dict[str, Any] = {
 def practice_profile(profile: Profile, **chosen: Any) -> Profile:
     """The machine's profile with the settings of this lesson, and those that were ``chosen``: None
     chooses nothing."""
-    given = {name: value for name, value in chosen.items() if value is not None}
-    return replace(profile, **{**SETTINGS, **given})
+    return with_options(replace(profile, **SETTINGS), **chosen)
 
 
 def practise(
