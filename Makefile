@@ -1,6 +1,6 @@
 # Each target is a command that you could type yourself. `make` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup course test unit lint lab train tools serve warmup evaluate benchmark one heldout arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
+.PHONY: help setup course test unit form lint lab train tools serve warmup evaluate benchmark one heldout arms eyes wrongpay orders notebooks media slides site player zh badges results answers doctor ready room marks bundle space lock clean distclean
 
 PY := .venv/bin/python
 # Any Python can run the set-up: it looks for the right one.
@@ -43,23 +43,27 @@ course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one,
 	$(PY) -m scripts.doctor
 	$(IN_CHINESE)$(PY) tools/run_course.py$(FOLDER) $(call option,--only,NB)
 
-# The newest packages (COURSE_UNPINNED=1) may bring other types: there lint does not stand before the tests.
-BEFORE_TESTS := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
-
 # A test often waits, for a page or for an engine to start: three workers keep two cores busy. Each takes up to 5 GB.
 TEST_WORKERS ?= $(shell awk '/MemTotal/ { print ($$2 > 20000000) ? 3 : 2 }' /proc/meminfo 2>/dev/null || echo 2)
 PYTEST = $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: $(BEFORE_TESTS)  ## lint, the tests, and the six notebooks at smoke scale (into runs/test/)
+# The newest packages (COURSE_UNPINNED=1) may bring other types, and another idea of form: the tests then run all the same.
+FORM := $(if $(filter 1,$(COURSE_UNPINNED)),setup,form)
+FORM_AND_TYPES := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
+
+# The types are one of these tests (tests/test_api_drift.py): they take a minute, in which others run beside them.
+test: $(FORM)  ## form and types, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
 	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PYTEST) --nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
-unit: $(BEFORE_TESTS)  ## lint and the tests that take a few minutes (ARGS="-k parser" chooses)
+unit: $(FORM_AND_TYPES)  ## form and types, and the tests that take a few minutes (ARGS="-k parser" chooses)
 	$(PYTEST) -m "not docs and not slow" tests $(ARGS)
 
-lint: setup  ## the form and the types of the code: ruff and basedpyright
+form: setup  ## the form of the code alone, two seconds: ruff
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+lint: form  ## the form and the types of the code: ruff and basedpyright
 	$(PY) -m basedpyright
 
 lab: setup  ## open JupyterLab on your own copies of the notebooks, in mine/ (LANGUAGE=zh: in Chinese)

@@ -36,6 +36,7 @@ from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, release_folder
 from scripts.options import PolicyOption
 
+ARMS_RECORDED = RECORDINGS / "arms"
 KEPT = ("plan.json", "needs.json", "choice.json", "result.json")
 # An adapter alone: its tokenizer is that of the policy below it.
 ADAPTED = ("adapter_config.json", "adapter_model.safetensors", HOW)
@@ -57,7 +58,11 @@ def main(
     ] = "table",
     policy: PolicyOption = None,
     task: Annotated[
-        str, typer.Option(help="candidates, with commas; default: every task with a script")
+        str,
+        typer.Option(
+            help="candidates, with commas; default: those of the experiment that it goes on with, "
+            "or every task with a script"
+        ),
     ] = "",
     change: Annotated[
         list[str] | None,
@@ -81,13 +86,13 @@ def main(
     profile = get_profile()
     if policy is None:
         profile = with_policy_at_hand(profile)
-    candidates = read_tasks(task) if task else tuple(SCRIPTS)
+    candidates = candidates_of(task, folder, from_recording)
     plan = planned(policy or profile.policy, candidates, change or [])
     seeds = chosen_seeds(plan, seed)
     arms = chosen_arms(arm)
     hold_folder(folder)
     if from_recording and not (folder / "plan.json").exists():
-        shutil.copytree(RECORDINGS / "arms", folder, dirs_exist_ok=True)
+        shutil.copytree(ARMS_RECORDED, folder, dirs_exist_ok=True)
     hold_to_plan(folder, plan)
     # Takes ten seconds; an option that is misspelt is refused before.
     from helpers.learning.arms.experiment import Experiment
@@ -111,8 +116,19 @@ def main(
     write_json(folder / "result.json", content)
     print(report(result))
     if record:
-        keep_recording(folder, RECORDINGS / "arms")
+        keep_recording(folder, ARMS_RECORDED)
     release_folder(folder)
+
+
+def candidates_of(task: str, folder: Path, from_recording: bool) -> tuple[str, ...]:
+    """The tasks to choose among: those of ``task``, else those of the experiment to go on with,
+    which may be older than the newest script, else every task with a script."""
+    if task:
+        return read_tasks(task)
+    kept = read_object(folder / "plan.json")
+    if kept is None and from_recording:
+        kept = read_object(ARMS_RECORDED / "plan.json")
+    return tuple((kept or {}).get("candidates", SCRIPTS))
 
 
 def chosen_seeds(plan: Plan, wanted: list[int] | None) -> tuple[int, ...]:

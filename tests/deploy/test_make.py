@@ -120,10 +120,14 @@ def test_tests_write_to_a_folder_of_their_own():
     assert "COURSE_RUNS" not in make("-n", "course").stdout
 
 
-def test_form_and_types_are_checked_before_the_tests():
+def test_the_form_is_checked_before_the_tests_and_the_types_with_them():
     for target in ("unit", "test"):
         said = make("-n", target, "COURSE_UNPINNED=").stdout
-        steps = [said.index(name) for name in ("ruff check", "ruff format", "pyright", "pytest")]
+        steps = [said.index(name) for name in ("ruff check", "ruff format", "pytest")]
         assert steps == sorted(steps)
         # The newest packages may bring other types: the tests then run all the same.
-        assert "pyright" not in make("-n", target, "COURSE_UNPINNED=1").stdout
+        said = make("-n", target, "COURSE_UNPINNED=1").stdout
+        assert "ruff" not in said and "basedpyright" not in said
+    assert "basedpyright" in make("-n", "unit", "COURSE_UNPINNED=").stdout
+    # What the checker says is one of the slow tests, and `make test` leaves out none.
+    assert '-m "' not in make("-n", "test").stdout

@@ -17,7 +17,7 @@ from helpers.learning.arms.outcomes import Outcomes, compare, mean_success, meas
 from helpers.learning.arms.plan import ARMS, arm_settings, hold_to_plan, planned, run_folder
 from helpers.learning.arms.table import arm_rows, best_arm, run_all
 from helpers.settings.errors import ProfileError
-from scripts.experiment import chosen_arms, chosen_seeds, keep_recording, main
+from scripts.experiment import ARMS_RECORDED, chosen_arms, chosen_seeds, keep_recording, main
 
 PLAN = planned("smollm2-135m", ("click-test",), ["fewest=2", "most=4"])
 
@@ -299,6 +299,17 @@ def test_an_arm_that_there_is_not_is_one_sentence():
 def test_a_table_of_nothing_is_one_sentence(tmp_path, capsys):
     assert experiment(tmp_path / "arms", "smollm2-135m", "--until", "now") == 2
     assert "has no tasks yet: run make arms UNTIL=tasks first" in capsys.readouterr().err
+
+
+def test_the_recorded_experiment_goes_on_though_scripts_were_added_since(tmp_path):
+    folder = tmp_path / "arms"
+    recorded = json.loads((ARMS_RECORDED / "result.json").read_text())
+    arguments = ["--policy", "smollm2-135m", "--folder", str(folder), "--until", "now"]
+    assert command_line.run(main, [*arguments, "--from-recording"]) == 0
+    assert command_line.run(main, arguments) == 0  # its own candidates, without being told so
+    again = json.loads((folder / "result.json").read_text())
+    assert again["plan"] == recorded["plan"]
+    assert again["rows"] == recorded["rows"]
 
 
 class Recorded:
