@@ -3,7 +3,8 @@
 from playwright.sync_api import CDPSession
 from playwright.sync_api import Error as PlaywrightError
 
-# In a world of its own, in which the page's clock is the real one (page.js holds it in the page's).
+# In a world of its own, in which the page's clock is the real one (in the page's, page_clock.js
+# holds it).
 ONE_FRAME = """new Promise(done => {
     requestAnimationFrame(() => done(true));
     setTimeout(() => done(false), 2000);

@@ -189,10 +189,16 @@ _WITH_VISIBILITY = (
 
 
 def page_script() -> str:
-    """page.js with BrowserGym's own marking code in it. RuntimeError where that has changed."""
+    """page.js with the files that it names and BrowserGym's own marking code in it. RuntimeError
+    where that has changed."""
+    folder = Path(__file__).parent
+    source = re.sub(
+        r"/\*(page_\w+\.js)\*/",
+        lambda found: (folder / found[1]).read_text(),
+        (folder / "page.js").read_text(),
+    )
     unmark = _browsergym_script("frame_unmark_elements.js")
     unmark = unmark.replace("() => {", "const unmark = () => {", 1)
-    source = Path(__file__).with_name("page.js").read_text()
     for place, changes in (
         ("(/*MARK*/)", _WITHOUT_VISIBILITY),
         ("(/*MARK_WITH_VISIBILITY*/)", _WITH_VISIBILITY),
@@ -268,7 +274,7 @@ class SetupPage:
 
 class LoadedPage(SetupPage):
     """A page on which the set-up has run before: what loads it and takes its display away does
-    nothing. ``how`` the page is made as new is "keep" or "copy", see page.js."""
+    nothing. ``how`` the page is made as new is "keep" or "copy", see page_restart.js."""
 
     def __init__(self, page: Page, cdp: CDPSession, how: str) -> None:
         super().__init__(page)

@@ -8,8 +8,8 @@ the action functions, the marking script, the DOM snapshot and the accessibility
 What differs:
 
 - Time. Stock waits 500 ms after an action, and 100 ms within it, so that the page settles. Here
-  the page's clock stands still and is moved 600 ms on after each action (page.js; `noop(ms)` adds
-  its own): no time passes while the policy thinks.
+  the page's clock stands still and is moved 600 ms on after each action (page_clock.js; `noop(ms)`
+  adds its own): no time passes while the policy thinks.
 - Pictures. Stock takes one with every look, and resizes the page for it; here the page is resized
   when a picture is asked for. Its size between the looks is stock's (viewport.py).
 """

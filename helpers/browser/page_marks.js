@@ -1,0 +1,29 @@
+// BrowserGym's marks: its ids (bids), which its own scripts write to every element.
+({real, turn}) => {
+  const markAlone = (/*MARK*/);
+  const markAndSee = (/*MARK_WITH_VISIBILITY*/);
+  const unmark = (/*UNMARK*/);
+  const ATTRIBUTES = ["", "bid", "standard_html"];
+  const focused = root => {
+    const element = root.activeElement;
+    return element && element.shadowRoot ? focused(element.shadowRoot) : element;
+  };
+  // The bid of the focused element, "" for none.
+  const focusedBid = () => {
+    const element = focused(document);
+    return (element && element.getAttribute("bid")) || "";
+  };
+  // Each marks every element and returns the focused one's bid. A page that watches its elements
+  // hears of the marks, and may move the focus, before it is asked for: text-editor does.
+  const mark = async () => {
+    markAlone(ATTRIBUTES);
+    await turn();
+    return focusedBid();
+  };
+  const markWithVisibility = async () => {
+    await markAndSee(ATTRIBUTES);
+    return focusedBid();
+  };
+
+  return {mark, markWithVisibility, unmark};
+}
