@@ -69,6 +69,7 @@ STEPS = ((0.95, 1.01), (0.8, 0.95), (0.5, 0.8), (0.2, 0.5), (0, 0.2))  # shares 
 ONE_POLICY = (
     "one-policy",
     "one-policy-second-lesson",
+    "one-policy-rehearsed",
     "one-policy-64-pages",
     "one-policy-2-cores",
 )

@@ -98,6 +98,34 @@ def test_what_the_docs_tell_of_the_second_lesson():
     assert autocomplete == ["turn_limit"] * 5
 
 
+def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
+    first, lesson = (
+        json.loads((RECORDINGS / name / "warm_up.json").read_text())
+        for name in ("one-policy", "one-policy-rehearsed")
+    )
+    known, new = set(first["tasks"]), set(lesson["tasks"]) - set(first["tasks"])
+    assert lesson["rehearsed"] == first["tasks"]
+    names = ("one-policy", "one-policy-second-lesson", "one-policy-rehearsed")
+    solved = [solved_by_task(f"browsergym125-{name}-shown") for name in names]
+    before, eight, more = (sum(counts[task] for task in new) for counts in solved)
+    kept = sum(solved[-1][task] for task in known)
+    minutes = round(lesson["seconds"] / 60)
+    told = {
+        "": rf"{minutes} minutes .*? solves {kept} of those 395 pages, and of the 60 pages of the "
+        rf"twelve new tasks {more}; after .*? it was {eight}, and before both lessons {before}\.",
+        "zh/": rf"{minutes} 分钟.*?395 个页面里解决 {kept} 个.*?60 个页面里解决 {more} 个；"
+        rf".*?之后是 {eight} 个，两课之前是 {before} 个",
+    }
+    for language, sentence in told.items():
+        text = (ROOT / "docs" / language / "training.md").read_text().replace("\n", " ")
+        assert re.search(sentence, text), language
+    played = RECORDINGS / "benchmark" / "browsergym125-one-policy-rehearsed-shown" / "result.json"
+    recorded = weights_of(str(RECORDINGS / "one-policy-rehearsed" / "policy"))
+    assert json.loads(played.read_text())["weights"] == recorded
+    for task in ("use-slider", "use-slider-2", "text-editor"):
+        assert solved[-1][task] == 0
+
+
 def test_what_grpo_changed_is_counted_on_pages(grpo):
     """In all, on the tasks that had a group with a signal, and on the others."""
     given = set(grpo["recorded"]["with_signal"])
