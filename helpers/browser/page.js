@@ -21,11 +21,17 @@
   const {drawIcons, changesUnderMouse} = images;
   const {readyForPicture, hoversAsBefore, readyForAction} = screenshot;
   const course = {
-    ...{advance, mouseHasMoved, drawIcons, changesUnderMouse},
-    ...{readyForPicture, hoversAsBefore, readyForAction},
+    advance,
+    mouseHasMoved,
+    drawIcons,
+    changesUnderMouse,
+    readyForPicture,
+    hoversAsBefore,
+    readyForAction,
+    keep,
+    copy,
     ...clicks,
     ...marks,
-    ...{keep, copy},
   };
   Object.defineProperty(window, "__course", {value: Object.freeze(course)});
 })();

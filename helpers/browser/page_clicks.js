@@ -73,8 +73,9 @@
 
   const judge = event => {
     if (!click || !event.isTrusted) return;
-    const onTarget = event.composedPath().includes(click.target);
-    if (event.type === "pointerdown" && onTarget) click.hit = true;
+    if (event.type === "pointerdown" && event.composedPath().includes(click.target)) {
+      click.hit = true;
+    }
     if (event.type === "pointerup") click.releases += 1;
   };
   let dragFails = false; // the button goes up because a drag has failed: that is no click
@@ -94,7 +95,13 @@
   }
 
   return {
-    ...{blocked, middleInView, only, leaveScrolled},
-    ...{expectClick, clickSoFar, forgetClick, keepClickAway},
+    blocked,
+    middleInView,
+    only,
+    leaveScrolled,
+    expectClick,
+    clickSoFar,
+    forgetClick,
+    keepClickAway,
   };
 }

@@ -111,7 +111,8 @@
     now = end;
   };
   const sleep = ms => new Promise(done => real.setTimeout(done, ms));
+  const atMost = (ms, promise) => Promise.race([promise, sleep(ms)]);
   const forgetTimers = () => timers.clear();
 
-  return {real, turn, sleep, passTime, forgetTimers};
+  return {real, turn, sleep, atMost, passTime, forgetTimers};
 }

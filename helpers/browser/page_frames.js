@@ -1,5 +1,5 @@
 // What a page does only when a frame is drawn, and how an action's time passes in it.
-({real, passTime}, {atMost, waitForImages, drawIcons}) => {
+({real, atMost, passTime}, {waitForImages, drawIcons}) => {
   // Whether they came. Even a busy machine draws many times in two seconds.
   const drawFrames = async frames => {
     for (let left = frames; left > 0; left--) {

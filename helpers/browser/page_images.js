@@ -1,8 +1,7 @@
 // Images that a page has not got yet. They come within milliseconds, so a quiet machine never waits
 // as long as LONGEST_WAIT, and a busy one shows the page as a quiet one does.
-({real, sleep}) => {
+({real, sleep, atMost}) => {
   const LONGEST_WAIT = 3000;
-  const atMost = (ms, promise) => Promise.race([promise, sleep(ms)]);
 
   const loaded = image => new Promise(done => {
     for (const type of ["load", "error"]) image.addEventListener(type, done, {once: true});
@@ -49,5 +48,5 @@
   const changesUnderMouse = element =>
     withIconUnderMouse.size > 0 && element.matches([...withIconUnderMouse].join());
 
-  return {atMost, waitForImages, drawIcons, changesUnderMouse};
+  return {waitForImages, drawIcons, changesUnderMouse};
 }

@@ -89,7 +89,7 @@ class Experiment(AdapterExperiment[Plan]):
         tokens = sum(len(episode.ledger.ids) for episode in episodes)
         record = {"demonstrations": len(episodes), "tokens": tokens, **metrics, **run_facts()}
         self.say(f"warm-up: {tokens} tokens, {metrics['seconds']:.0f} s")
-        _write(folder / "warm_up.json", record)
+        write_json(folder / "warm_up.json", record)
         return folder / "policy"
 
     def warm_up_dtype(self) -> str:
@@ -122,7 +122,7 @@ class Experiment(AdapterExperiment[Plan]):
         known = read_object(self.folder / "choice.json")
         if known is None:
             known = self._choose()
-            _write(self.folder / "choice.json", known)
+            write_json(self.folder / "choice.json", known)
         return tuple(known["tasks"])
 
     def _choose(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class Experiment(AdapterExperiment[Plan]):
         folder = self.folder / f"warm-{demos}"
         if read_object(folder / OUTCOMES) is None:
             policy = load_adapter(self.warm_up(demos), self.profile.device)
-            _write(folder / OUTCOMES, self._test(policy))
+            write_json(folder / OUTCOMES, self._test(policy))
         return _read_outcomes(folder)
 
     def run(self, arm: str, demos: int, seed: int) -> Outcomes:
@@ -173,7 +173,7 @@ class Experiment(AdapterExperiment[Plan]):
             record = self._train(arm, demos, seed)
             # What is tested is what is kept.
             policy = load_adapter(folder / "policy", self.profile.device)
-            _write(folder / OUTCOMES, {**self._test(policy), **record})
+            write_json(folder / OUTCOMES, {**self._test(policy), **record})
             release_folder(folder)
             self.say(f"{arm}, {demos} demonstrations, seed {seed}: done")
         return _read_outcomes(folder)
@@ -189,7 +189,7 @@ class Experiment(AdapterExperiment[Plan]):
             record = train(policy, arm, demos, seed)
             record |= {"seconds_training": round(time.monotonic() - begin, 1), **run_facts()}
             keep_how(folder / "policy", Taught(self.tasks(), self.config()))
-            _write(folder / "trained.json", record)
+            write_json(folder / "trained.json", record)
             drop_checkpoints_after(folder, -1)
             del policy
             gc.collect()  # the trainer and its optimiser, before the test
@@ -264,10 +264,6 @@ def arm_numbers(rows: Sequence[dict[str, float]], profile: Profile) -> dict[str,
 def _read_outcomes(folder: Path) -> Outcomes:
     known = read_object(folder / OUTCOMES) or {}
     return Outcomes(known["greedy"], known["sampled"])
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    write_json(path, content)
 
 
 def _pages(tasks: Sequence[str], seeds: range, n: int) -> list[EpisodeSpec]:
