@@ -41,7 +41,8 @@ from helpers.browser import (
 from helpers.output import Progress
 from helpers.settings.paths import RECORDINGS, runs_folder
 
-KEPT_EPISODES = 30  # about 100 observations
+KEPT_DRAW = 1  # the seed of the draw whose first episodes the tests play again
+KEPT_EPISODES = 30  # of it, about 100 observations
 WORKERS = 2
 TRIES = 3  # of an episode that the infrastructure lost
 WITH_EVERYTHING = 0.25  # of the episodes after others are played with pictures and details, too
@@ -50,19 +51,19 @@ Found = dict[str, Any]  # {"run", "step", "after", "fields": Differences}
 Stock = Callable[[Recorded], StockEpisode]
 
 
-def name_of(places: bool) -> str:
-    """Of the recording of a draw."""
-    return "drawn_on_places" if places else "drawn"
+def name_of(seed: int, places: bool = False) -> str:
+    """Of the recording of the draw ``seed``."""
+    return f"drawn_on_places-{seed}" if places else f"drawn-{seed}"
 
 
 def kept_of(places: bool) -> Path:
     """Where the episodes are that the tests play again."""
-    return RECORDINGS / "parity" / f"{name_of(places)}.jsonl.gz"
+    return RECORDINGS / "parity" / f"{name_of(KEPT_DRAW, places)}.jsonl.gz"
 
 
 def lines_of(seed: int, places: bool = False) -> Path:
     """Where the episodes of the draw ``seed`` are kept while it runs, and afterwards."""
-    return runs_folder("parity") / f"{name_of(places)}-{seed}.jsonl"
+    return runs_folder("parity") / f"{name_of(seed, places)}.jsonl"
 
 
 # ---- one episode ----
@@ -224,7 +225,7 @@ def run(count: int, seed: int, again: bool = False, places: bool = False) -> lis
 
 
 def counts(episodes: Sequence[Recorded]) -> dict[str, Any]:
-    """What a run says, as recordings/parity/drawn.json has it."""
+    """What a run says, as recordings/parity/drawn-1.json has it."""
     played = [episode for episode in episodes if "stock" in episode]
     observations = sum(len(episode["stock"]) for episode in played)
     return {
@@ -257,7 +258,8 @@ def described(episode: Recorded) -> dict[str, Any]:
 
 
 def keep_some(episodes: Sequence[Recorded], places: bool = False) -> None:
-    """Write the first episodes, with what stock showed, for the tests to play them again."""
+    """Write the first episodes of `KEPT_DRAW`, with what stock showed, for the tests to play them
+    again."""
     played = [episode for episode in episodes if "stock" in episode]
     kept = [
         {name: episode[name] for name in ("number", "task", "seed", "actions", "stock", "pictures")}

@@ -153,10 +153,11 @@ def compare_drawn(count: int, seed: int, again: bool, places: bool, record_it: b
     drawn_episodes.show(episodes)
     if record_it:
         counts = drawn_episodes.counts(episodes)
-        file = f"{drawn_episodes.name_of(places)}.json"
+        file = f"{drawn_episodes.name_of(seed, places)}.json"
         options = f"--draw {count} --seed {seed}{' --places' if places else ''}"
         record("parity", {"seed": seed} | counts, file, options)
-        drawn_episodes.keep_some(episodes, places)
+        if seed == drawn_episodes.KEPT_DRAW:
+            drawn_episodes.keep_some(episodes, places)
     return int(any(episode.get("ours") for episode in episodes))
 
 

@@ -272,6 +272,22 @@ def parity() -> Context:
         "fields": list(dict.fromkeys([*here, *stock])),
         "here": here,
         "stock": stock,
+        "drawn": _draws(),
+    }
+
+
+def _draws() -> Context:
+    """What all recorded draws of episodes say together (`benchmarks.drawn_episodes.counts`)."""
+    paths = sorted((RECORDINGS / "parity").glob("drawn*-*.json"))
+    draws = [json.loads(path.read_text()) for path in paths]
+    summed = ("episodes", "actions", "compared")
+    differing = [episode["task"] for draw in draws for episode in draw["differing"]]
+    not_covered = recorded_result("parity").get("not_covered", {})
+    return {
+        **{name: sum(draw[name] for draw in draws) for name in summed},
+        "differing": len(differing),
+        "not_covered": sum(task in not_covered for task in differing),
+        "others": Counter(task for task in differing if task not in not_covered).most_common(),
     }
 
 

@@ -1,9 +1,9 @@
 """Episodes by chance are stock's, too: a recorded part of a draw, played again.
 
-Stock takes six seconds an episode, so a test has no time for it: recordings/parity/drawn.jsonl.gz
-holds what stock showed in the first episodes of the run that recordings/parity/drawn.json counts,
-about a hundred observations. drawn_on_places.jsonl.gz and its counts are the same for actions on
-places of the picture. ``python -m benchmarks.parity --draw 100`` (``--places``) draws others.
+Stock takes six seconds an episode, so a test has no time for it: recordings/parity/drawn-1.jsonl.gz
+holds what stock showed in the first episodes of the draw that drawn-1.json beside it counts, about
+a hundred observations. drawn_on_places-1.jsonl.gz and its counts are the same for actions on places
+of the picture. ``python -m benchmarks.parity --draw 100`` (``--places``) draws others.
 """
 
 import random
@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from benchmarks.drawn_actions import draw_action, draw_episode, draw_on_place
-from benchmarks.drawn_episodes import Players, differences, kept_of
+from benchmarks.drawn_episodes import KEPT_DRAW, Players, differences, kept_of
 from benchmarks.parity import NOT_COVERED
 from benchmarks.recorded_episodes import read_golden
 from helpers.browser import BrowserObservation, Element, list_tasks
 from helpers.browser.actions import ACTIONS, EVERY_ACTION, PLACES, parse_action
 
-SEED = 1  # of the recorded draw
 SESSIONS = 4
 # Of them may differ: what the mouse hovers is drawn a frame later, and on a busy machine not yet.
 PICTURES = 0.05
@@ -35,7 +34,7 @@ def test_recorded_drawn_episodes_are_the_same_here(shared_server, places):
         players = Players(shared_server, SESSIONS)
 
         def play(episode):
-            drawn = draw_episode(episode["number"], SEED, places)
+            drawn = draw_episode(episode["number"], KEPT_DRAW, places)
             runs = {
                 "fresh": players.fresh(episode),
                 "after others": players.after_others(episode, drawn),
@@ -55,10 +54,10 @@ def test_recorded_drawn_episodes_are_the_same_here(shared_server, places):
 
 
 def test_the_same_number_is_the_same_episode():
-    drawn = [draw_episode(number, SEED) for number in range(300)]
-    again = [draw_episode(number, SEED) for number in range(300)]
+    drawn = [draw_episode(number, KEPT_DRAW) for number in range(300)]
+    again = [draw_episode(number, KEPT_DRAW) for number in range(300)]
     assert [each[:5] for each in drawn] == [each[:5] for each in again]
-    assert [each[:2] for each in drawn] != [draw_episode(n, SEED + 1)[:2] for n in range(300)]
+    assert [each[:2] for each in drawn] != [draw_episode(n, KEPT_DRAW + 1)[:2] for n in range(300)]
     assert len({each.task for each in drawn}) > 0.8 * len(list_tasks())
     assert {each.most for each in drawn} == set(range(1, 7))
     assert {each.scripted for each in drawn} == {True, False}
