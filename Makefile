@@ -28,7 +28,7 @@ $(foreach name,$(filter COURSE_%,$(.VARIABLES)),$(eval export $(name)))
 endif
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## make .venv with everything in it; a second call does nothing
 	@$(or $(ANY_PYTHON),$(error There is no Python here: install Python 3.11 or 3.12)) scripts/setup.py
@@ -48,15 +48,14 @@ TEST_WORKERS ?= $(shell awk '/MemTotal/ { print ($$2 > 20000000) ? 3 : 2 }' /pro
 PYTEST = $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The newest packages (COURSE_UNPINNED=1) may bring other types, and another idea of form: the tests then run all the same.
-FORM := $(if $(filter 1,$(COURSE_UNPINNED)),setup,form)
-FORM_AND_TYPES := $(if $(filter 1,$(COURSE_UNPINNED)),setup,lint)
+UNPINNED := $(filter 1,$(COURSE_UNPINNED))
 
 # The types are one of these tests (tests/test_api_drift.py): they take a minute, in which others run beside them.
-test: $(FORM)  ## form and types, the tests, and the six notebooks at smoke scale (into runs/test/)
+test: $(if $(UNPINNED),setup,form)  ## form and types, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
 	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PYTEST) --nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
-unit: $(FORM_AND_TYPES)  ## form and types, and the tests that take a few minutes (ARGS="-k parser" chooses)
+unit: $(if $(UNPINNED),setup,lint)  ## form and types, and the tests that take a few minutes (ARGS="-k parser" chooses)
 	$(PYTEST) -m "not docs and not slow" tests $(ARGS)
 
 form: setup  ## the form of the code alone, two seconds: ruff
@@ -88,15 +87,15 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
 	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
 
-warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted SPLIT=train|test DEMOS=30 REHEARSE= EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 LONGEST=1400 OUT=runs/warm)
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted SPLIT=train|test DEMOS=30 REHEARSE= EVALUATION= EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 LONGEST=1400 OUT=runs/warm)
 	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call option,--split,SPLIT) $(call flag,--measured,MEASURED) $(call option,--longest,LONGEST) \
-		$(call option,--demos,DEMOS) $(call option,--rehearse,REHEARSE) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
+		$(call option,--demos,DEMOS) $(call option,--rehearse,REHEARSE) $(call option,--evaluation,EVALUATION) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
 		$(call option,--batch,BATCH) $(call option,--seed,SEED) $(call option,--output,OUT)
 
-evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 OUT=)
+evaluate: setup  ## play test pages with a policy or an agent (POLICY= or AGENT=, TASK=suite TAUGHT= N=200 TEMPERATURE=0 VALIDATION=1 OUT=)
 	$(PY) -m scripts.evaluate $(call option,--policy,POLICY) $(call option,--agent,AGENT) $(call option,--task,TASK) \
 		$(call option,--taught,TAUGHT) $(call option,--n,N) $(call option,--temperature,TEMPERATURE) \
-		$(call option,--output,OUT)
+		$(call flag,--validation,VALIDATION) $(call option,--output,OUT)
 
 benchmark: setup  ## play a standard set, on from where it was stopped (SET=webgum56|browsergym125|browsergym63|suite POLICY= or AGENT=, TAUGHT= N= RECORD=1)
 	$(PY) -m scripts.benchmark $(call option,--set,SET) $(call option,--policy,POLICY) $(call option,--agent,AGENT) \

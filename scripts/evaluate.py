@@ -12,18 +12,20 @@ from helpers.browser import start_browser_server
 from helpers.command_line import run
 from helpers.episodes.episode import write_episodes
 from helpers.episodes.how_played import kept_how
-from helpers.episodes.tasks import read_tasks
+from helpers.episodes.tasks import TEST_SEEDS, VALIDATION_SEEDS, read_tasks
 from helpers.evaluation.baselines import play_baseline
 from helpers.evaluation.evaluate import OWN_PROMPTS, Evaluation, play_policy
 from helpers.evaluation.report import task_report
 from helpers.policy.at_hand import with_policy_at_hand
-from helpers.settings.files import RunFileError, write_json
+from helpers.settings.files import RunFileError, read_object, write_json
 from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile, get_profile
 from helpers.settings.run_folder import hold_folder, release_folder
 from scripts.options import EpisodesOption, TemperatureOption
 
 MAX_CLIENTS = 32
+EVALUATION = "evaluation.json"
+PAGES = {"test": TEST_SEEDS, "validation": VALIDATION_SEEDS}
 EPISODES_KEPT = 3  # of each task, in episodes.jsonl
 
 AgentName = Literal["random", "first_button", "text_match", "oracle"]  # those of `AGENTS`
@@ -50,9 +52,10 @@ def take_folder(folder: Path) -> None:
 
 
 def write_evaluation(
-    folder: Path, result: Evaluation, command: str, temperature: float, seconds: float
+    folder: Path, result: Evaluation, command: str, temperature: float, pages: str, seconds: float
 ) -> None:
-    """Write evaluation.json, and the first episodes of each task beside it."""
+    """Write evaluation.json, and the first episodes of each task beside it. ``pages``: what they
+    are for, a key of `PAGES`."""
     kept = []
     for part in result.by_task.values():
         kept += part.episodes[:EPISODES_KEPT]
@@ -60,11 +63,34 @@ def write_evaluation(
     record = {
         "command": command,
         "temperature": temperature,
+        "pages": pages,
         "result": result.summary(),
         "seconds": round(seconds, 1),
         **run_facts(),
     }
-    write_json(folder / "evaluation.json", record)
+    write_json(folder / EVALUATION, record)
+
+
+def validated_success(folder: Path) -> dict[str, float]:
+    """The success on each task of an evaluation on validation pages, which is kept in a folder.
+
+    Raises `RunFileError` where there is none, or one on test pages: what is learned from those
+    cannot be tested on them.
+    """
+    record = read_object(folder / EVALUATION)
+    if record is None:
+        raise RunFileError(
+            f"{folder} holds no evaluation: make one with python -m scripts.evaluate --validation "
+            f"--output {folder}."
+        )
+    if record.get("pages") != "validation":
+        raise RunFileError(
+            f"The evaluation in {folder} was not played on validation pages: make another one with "
+            "--validation."
+        )
+    result = record["result"]
+    parts = result.get("by_task") or {result["tasks"][0]: result}
+    return {task: part["success"] for task, part in parts.items()}
 
 
 def main(
@@ -92,6 +118,14 @@ def main(
         typer.Option(help="play without a policy; oracle: helpers.evaluation.scripted"),
     ] = None,
     temperature: TemperatureOption = 0.0,
+    validation: Annotated[
+        bool,
+        typer.Option(
+            "--validation",
+            help="play validation pages: whatever is decided by the result has then seen no test "
+            "page",
+        ),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(help="folder for evaluation.json and three episodes of each task")
     ] = None,
@@ -107,6 +141,8 @@ def main(
     profile = get_profile()
     how = kept_how(policy) if policy else None
     tasks = how.tasks if how and not task else read_tasks(task or "suite")
+    pages = "validation" if validation else "test"
+    seeds = PAGES[pages]
     prompts_of = taught if taught in ("", OWN_PROMPTS) else read_tasks(taught)
     if output:
         take_folder(output)  # before the episodes: what cannot be written is said now
@@ -114,14 +150,15 @@ def main(
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MAX_CLIENTS, profile.clients))
         if agent:
-            result = play_baseline(agent, tasks, n, clients)
+            result = play_baseline(agent, tasks, n, clients, seeds)
         else:
             name = policy or with_policy_at_hand(profile).policy
-            result = play_policy(name, tasks, n, clients, profile, temperature, prompts_of)
+            result = play_policy(name, tasks, n, clients, profile, temperature, prompts_of, seeds)
     print(task_report(result))
     if output:
         seconds = time.monotonic() - begin
-        write_evaluation(output, result, command_text(profile, context.obj), temperature, seconds)
+        command = command_text(profile, context.obj)
+        write_evaluation(output, result, command, temperature, pages, seconds)
         release_folder(output)
 
 

@@ -7,6 +7,10 @@
     python -m scripts.warm_up --task scripted --split train ...   those that BrowserGym trains on
     python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 6
         the tasks that it does not know yet, and a few pages of the others, lest it forgets them
+    python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 6
+        --evaluation runs/validation
+        of each task the more, the less of it was solved in an evaluation (scripts.evaluate
+        --validation --output runs/validation)
 
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
@@ -37,6 +41,7 @@ from helpers.settings.errors import ProfileError
 from helpers.settings.files import write_json
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
+from scripts.evaluate import validated_success
 from scripts.options import EpochsOption, PolicyOption, RateOption
 
 SCRIPTED = "scripted"
@@ -112,6 +117,14 @@ def main(
             help="pages of each task that the policy was taught before; --demos is for the others",
         ),
     ] = 0,
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            help="folder of an evaluation of the policy on validation pages: tasks of which it "
+            "solved all are rehearsed, those of which it solved nothing get --demos pages, and the "
+            "others something between"
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="of the pages and of the training")
     ] = 0,
@@ -127,6 +140,7 @@ def main(
     tasks = tasks_of(task, split)
     before = taught_before(policy or profile.policy) if rehearse else ()
     tasks = tuple(dict.fromkeys((*before, *tasks)))
+    success = validated_success(evaluation) if evaluation else {}
     folder = Path(output)
     hold_folder(folder)
     # Takes ten seconds; an option that is misspelt is refused before.
@@ -134,7 +148,7 @@ def main(
     from helpers.learning.warm_up import MOST_SESSIONS, Lesson, warm_up
     from helpers.policy.lora import load_to_train
 
-    lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse)
+    lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse, success)
     name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, "longest": longest}
     settings |= asdict(lesson)

@@ -37,12 +37,16 @@ AGENTS: dict[str, Agent] = {
 
 
 def play_baseline(
-    agent: str, tasks: str | Sequence[str], n: int, clients: Sequence[Client]
+    agent: str,
+    tasks: str | Sequence[str],
+    n: int,
+    clients: Sequence[Client],
+    seeds: range = TEST_SEEDS,
 ) -> Evaluation:
-    """Play ``n`` test pages of each task with an agent of `AGENTS`, with the number of turns that
-    a policy has."""
+    """Play ``n`` pages of each task with an agent of `AGENTS`, with the number of turns that a
+    policy has. ``seeds``: of the pages, by default those of test pages."""
     episodes = []
     for task in task_names(tasks):
-        pages = specs(task, TEST_SEEDS, n)
+        pages = specs(task, seeds, n)
         episodes += play_agent(AGENTS[agent], pages, clients, rollout_config(task).max_turns)
     return Evaluation(agent, episodes)

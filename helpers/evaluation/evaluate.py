@@ -213,15 +213,15 @@ def play_policy(
     profile: Profile,
     temperature: float,
     taught: str | Sequence[str],
+    seeds: range = TEST_SEEDS,
 ) -> Evaluation:
-    """Play ``n`` test pages of each task with a policy by name.
+    """Play ``n`` pages of each task with a policy by name, of ``seeds``, by default test pages.
 
     ``taught``: the tasks that it was trained on, whose common prompt it reads; `OWN_PROMPTS`: each
     task with a prompt of its own; nothing: as its folder says (`keep_how`), else by ``tasks``.
     """
     kept = None if taught else taught_config(name, temperature)
-    longest = kept.max_length if kept else 0
-    tokenizer, generator = standalone_generator(name, profile, longest)
+    tokenizer, generator = standalone_generator(name, profile, kept)
     taught = taught or tasks
     if taught == OWN_PROMPTS:
         rounds = [(task, (task,), (task,)) for task in task_names(tasks)]
@@ -230,7 +230,7 @@ def play_policy(
     episodes: list[Episode] = []
     for label, part, prompt in rounds:
         config = kept or evaluation_config(part, prompt, profile, temperature)
-        played = evaluate(label, part, n, clients, generator, tokenizer, config)
+        played = evaluate(label, part, n, clients, generator, tokenizer, config, seeds)
         episodes += played.episodes
     return Evaluation(name, episodes)
 

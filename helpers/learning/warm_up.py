@@ -11,15 +11,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from datasets import Dataset
-from torch.nn.functional import cross_entropy
 from transformers import PrinterCallback, TrainerCallback
-from trl import SFTConfig, SFTTrainer
+from trl import SFTConfig
 from typing_extensions import override
 
 from helpers.browser.orders import base_task
@@ -31,6 +29,7 @@ from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.learning.answers_only import NOT_TAUGHT, AnswersOnly
 from helpers.learning.checkpoints import drop_checkpoints_after, last_checkpoint, saving
 from helpers.learning.precision import prepare_weights
 from helpers.output import Progress
@@ -39,7 +38,7 @@ from helpers.policy.lora import is_adapted, lora_of_rank, small_adapter
 from helpers.settings.errors import ProfileError
 from helpers.settings.files import new_folder
 from helpers.settings.language import say
-from helpers.settings.machine import run_facts, this_machine
+from helpers.settings.machine import run_facts
 from helpers.settings.profiles import Profile
 
 if TYPE_CHECKING:
@@ -53,12 +52,8 @@ if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
     from helpers.episodes.config import RolloutConfig
 
-MOST_AT_ONCE = 8  # episodes that go through the model together on a CPU; on a GPU as many as fit
-MOST_TOKENS = 6_000  # of all of them, padded: 11,000 of a 135M model need more than 20 GB
-TOKENS_A_GB = 400  # of a GPU's memory, which vLLM and other runs may share
 STEPS_KEPT = 50  # between two checkpoints of a warm-up
 DEMONSTRATED = "demonstrations.jsonl"
-NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 MOST_SESSIONS = 16  # scripts answer at once: there is no batch to keep full with more of them
 
 
@@ -78,15 +73,20 @@ class Lesson:
     """Episodes of each step."""
     rehearse: int = 0
     """Pages of each task that the policy was taught before; ``demos`` counts for the others."""
+    success: Mapping[str, float] = field(default_factory=dict)
+    """Measured success on tasks, from 0 to 1: the less is solved, the more pages are shown."""
 
 
 def pages_of_each(
     tasks: Sequence[str], lesson: Lesson, before: Sequence[str] = ()
 ) -> dict[str, int]:
     """How many pages of each task are shown. ``before``: what the policy was taught already, which
-    is rehearsed if the lesson says so, lest it is forgotten."""
+    is rehearsed if the lesson says so, lest it is forgotten. Where the success is known, it decides
+    between the two numbers."""
     rehearsed = set(before) if lesson.rehearse else set()
-    return {task: lesson.rehearse if task in rehearsed else lesson.demos for task in tasks}
+    known = {task: 1.0 if task in rehearsed else 0.0 for task in tasks} | dict(lesson.success)
+    more = lesson.demos - lesson.rehearse
+    return {task: lesson.rehearse + round(more * (1 - known[task])) for task in tasks}
 
 
 def warm_up(
@@ -270,7 +270,16 @@ def fit(
         model=policy.model,
         processing_class=policy.tokenizer,
         args=_sft_config(
-            policy, folder, epochs, learning_rate, seed, dtype, updates, batch, longest, keep_every
+            folder,
+            epochs,
+            learning_rate,
+            seed,
+            dtype,
+            updates,
+            batch,
+            longest,
+            keep_every,
+            on_cpu=policy.model.device.type == "cpu",
         ),
         train_dataset=Dataset.from_list(examples),
         peft_config=lora_of_rank(rank, policy.family) if rank else None,
@@ -296,39 +305,6 @@ def fit(
         "last_loss": losses[-1],
         "seconds": round(metrics["train_runtime"], 1),
     }
-
-
-class AnswersOnly(SFTTrainer):
-    """TRL's trainer, but for its output head, which computes where something is taught.
-
-    TRL computes the probabilities of every token, and of an episode a tenth is the script's: on two
-    cores that took as long as all layers together. Loss and gradients are the same.
-    """
-
-    @override
-    def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, torch.Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | int | None = None,
-    ) -> Any:
-        """Mean cross-entropy of the tokens that are taught, over all parts of an update."""
-        following = inputs["labels"][:, 1:]  # what each token but the last is followed by
-        taught = following != NOT_TAUGHT
-        places = taught.any(dim=0).nonzero()[:, 0]  # in one row at least
-        output = model(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            logits_to_keep=places,
-            use_cache=False,
-        )
-        kept = taught[:, places]
-        loss = cross_entropy(
-            output.logits[kept].float(), following[:, places][kept], reduction="sum"
-        )
-        loss = loss / (taught.sum() if num_items_in_batch is None else num_items_in_batch)
-        return (loss, output) if return_outputs else loss
 
 
 class _Steps(TrainerCallback):
@@ -365,16 +341,7 @@ class _Steps(TrainerCallback):
         self._bar.close()
 
 
-def _most_at_once(device: torch.device, longest: int) -> int:
-    """How many episodes of at most ``longest`` tokens go through the model together."""
-    if device.type == "cpu":
-        return max(1, min(MOST_AT_ONCE, MOST_TOKENS // longest))
-    _, memory = this_machine()
-    return max(1, int(TOKENS_A_GB * memory) // longest)
-
-
 def _sft_config(
-    policy: Policy,
     folder: Path,
     epochs: float,
     learning_rate: float,
@@ -384,11 +351,10 @@ def _sft_config(
     batch: int,
     longest: int,
     keep_every: int = 0,
+    *,
+    on_cpu: bool,
 ) -> SFTConfig:
     """The settings of TRL's `SFTTrainer`. ``longest``: tokens of the longest episode."""
-    most = _most_at_once(policy.model.device, longest)
-    part = max(n for n in range(1, most + 1) if batch % n == 0)
-    on_cpu = policy.model.device.type == "cpu"
     return SFTConfig(
         output_dir=str(folder),
         seed=seed,
@@ -397,8 +363,7 @@ def _sft_config(
         learning_rate=learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=5,
-        per_device_train_batch_size=part,
-        gradient_accumulation_steps=batch // part,
+        per_device_train_batch_size=batch,  # `AnswersOnly` divides it
         max_length=longest,
         train_sampling_strategy="group_by_length",
         activation_checkpointing=False,

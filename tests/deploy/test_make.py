@@ -24,8 +24,11 @@ def make(*arguments):
 def test_help_lists_every_target():
     phony = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     targets = set(phony[1].split())
-    listed = set(re.findall(r"^  make (\w+)", make("help").stdout, re.MULTILINE))
+    help_text = make("help").stdout
+    listed = set(re.findall(r"^  make (\w+)", help_text, re.MULTILINE))
     assert listed == targets
+    for line in help_text.splitlines():  # to its end, even where it names alternatives
+        assert line.count("(") == line.count(")"), line
     assert targets >= {"setup", "course", "test", "lab", "train", "notebooks", "doctor", "clean"}
 
 
@@ -47,6 +50,14 @@ def test_help_lists_every_target():
         (
             "evaluate AGENT=oracle TASK=suite N=5",
             "scripts.evaluate --agent oracle --task suite --n 5",
+        ),
+        (
+            "evaluate POLICY=p N=5 VALIDATION=1 OUT=o",
+            "scripts.evaluate --policy p --n 5 --validation --output o",
+        ),
+        (
+            "warmup POLICY=p DEMOS=8 REHEARSE=2 EVALUATION=o",
+            "scripts.warm_up --policy p --demos 8 --rehearse 2 --evaluation o",
         ),
         (
             "benchmark SET=suite AGENT=random N=2 RECORD=1 OUT=o",

@@ -1,6 +1,5 @@
 """The demonstrations of a warm-up, and how much of them an update takes."""
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file
 from tiny_models import tiny_adapter, tiny_llama
 from transformers import TrainerCallback
-from trl import SFTTrainer
 
 from helpers.command_line import run
 from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
@@ -67,61 +64,37 @@ def test_what_a_policy_knows_is_rehearsed_and_the_rest_is_shown_in_full(browsers
     assert set(warm_up.pages_of_each(TASKS, Lesson(demos=3), TASKS).values()) == {3}
 
 
+def test_the_less_is_solved_the_more_is_shown():
+    success = {"click-test": 1.0, "focus-text": 0.75, "enter-text": 0.0}
+    lesson = Lesson(demos=42, rehearse=2, success=success)
+    tasks = (*success, "click-button", "click-option")
+    pages = warm_up.pages_of_each(tasks, lesson, before=("click-test", "click-button"))
+    # Two tasks were not measured: what it was taught before is rehearsed, and the other is new.
+    assert list(pages.values()) == [2, 12, 42, 2, 42]
+
+
+@pytest.mark.parametrize(
+    ("record", "complaint"),
+    [
+        (None, "holds no evaluation"),
+        ({"pages": "test", "result": {}}, "not played on validation pages"),
+        ({"result": {}}, "not played on validation pages"),
+    ],
+)
+def test_a_lesson_is_not_chosen_by_test_pages(tmp_path, capsys, record, complaint):
+    if record is not None:
+        (tmp_path / "evaluation.json").write_text(json.dumps(record))
+    words = ["--evaluation", str(tmp_path), "--output", str(tmp_path / "x")]
+    assert run(command.main, ["--policy", "smollm2-135m", *words]) != 0
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
 def test_who_does_not_say_what_it_was_taught_rehearses_nothing(tmp_path, capsys):
     command_line = ["--policy", "smollm2-135m", "--rehearse", "2", "--output", str(tmp_path / "x")]
     assert run(command.main, command_line) != 0
     assert "smollm2-135m does not say what it was taught" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
-
-
-def test_an_update_takes_as_many_episodes_as_it_is_told(tmp_path):
-    policy = SimpleNamespace(model=SimpleNamespace(device=torch.device("cpu")))
-    for batch, longest in itertools.product((1, 8, 10, 16), (100, 1_400, 7_000)):
-        config = warm_up._sft_config(policy, tmp_path, 1, 1e-4, 0, "float32", 3, batch, longest)
-        part = config.per_device_train_batch_size
-        assert part * config.gradient_accumulation_steps == batch
-        assert part <= warm_up.MOST_AT_ONCE
-        assert part * longest <= warm_up.MOST_TOKENS or part == 1
-        assert config.max_steps == 3
-
-
-@pytest.mark.parametrize("gigabytes", [15, 80])
-def test_on_a_gpu_as_many_episodes_go_together_as_its_memory_takes(monkeypatch, gigabytes):
-    monkeypatch.setattr(warm_up, "this_machine", lambda: ("a GPU", gigabytes))
-    at_once = warm_up._most_at_once(torch.device("cuda"), 1_400)
-    tokens = gigabytes * warm_up.TOKENS_A_GB
-    assert at_once * 1_400 <= tokens < (at_once + 1) * 1_400
-    assert warm_up._most_at_once(torch.device("cuda"), 10 * tokens) == 1
-
-
-def test_the_head_computes_a_tenth_and_the_steps_are_those_of_trls_trainer(
-    browsers, policy, tmp_path
-):
-    shown = demonstrate(("click-button", "enter-text"), 4, browsers, policy.tokenizer)
-    examples = [warm_up.to_example(episode) for episode in shown]
-    longest = max(len(example["input_ids"]) for example in examples)
-    ends = {}
-    for kind in (SFTTrainer, warm_up.AnswersOnly):
-        model = tiny_llama(policy.tokenizer)
-        computed = []
-        model.lm_head.register_forward_hook(
-            lambda module, given, output, computed=computed: computed.append(output.shape[1])
-        )
-        trainer = kind(
-            model=model,
-            processing_class=policy.tokenizer,
-            args=warm_up._sft_config(
-                SimpleNamespace(model=model), tmp_path, 2, 1e-2, 0, "float32", 2, 8, longest
-            ),
-            train_dataset=Dataset.from_list(examples),
-        )
-        trainer.train()
-        ends[kind] = (model.state_dict(), trainer.state.log_history[-1]["train_loss"], computed)
-    (theirs, their_loss, _), (ours, our_loss, computed) = ends.values()
-    assert our_loss == pytest.approx(their_loss, abs=1e-5)
-    assert all(torch.allclose(theirs[name], ours[name], atol=1e-5) for name in theirs)
-    assert not torch.allclose(ours["lm_head.weight"], tiny_llama(policy.tokenizer).lm_head.weight)
-    assert 0 < max(computed) < longest / 2
 
 
 def test_an_adapter_goes_on_unless_a_new_one_is_asked_for(policy, tmp_path):
