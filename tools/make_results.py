@@ -70,6 +70,7 @@ ONE_POLICY = (
     "one-policy",
     "one-policy-second-lesson",
     "one-policy-rehearsed",
+    "one-policy-by-need",
     "one-policy-64-pages",
     "one-policy-2-cores",
 )

@@ -9,6 +9,7 @@ import pytest
 
 from helpers.episodes.config import EpisodeSpec
 from helpers.evaluation.standard_sets import standard_set
+from helpers.learning.warm_up import Lesson, pages_of_each
 from helpers.settings.paths import RECORDINGS, ROOT
 from scripts.benchmark import weights_of
 
@@ -124,6 +125,68 @@ def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
     assert json.loads(played.read_text())["weights"] == recorded
     for task in ("use-slider", "use-slider-2", "text-editor"):
         assert solved[-1][task] == 0
+
+
+def test_what_the_docs_tell_of_the_lesson_by_need():
+    folder = RECORDINGS / "one-policy-by-need"
+    first, lesson = (
+        json.loads((RECORDINGS / name / "warm_up.json").read_text())
+        for name in ("one-policy", "one-policy-by-need")
+    )
+    measured = json.loads((folder / "evaluation.json").read_text())
+    assert measured["pages"] == "validation"
+    assert "--policy recordings/one-policy-rehearsed/policy" in measured["command"]
+    assert "--policy recordings/one-policy-rehearsed/policy" in lesson["command"]
+    known = set(first["tasks"])
+    after = solved_by_task("browsergym125-one-policy-by-need-shown")
+    old = sum(after[task] for task in known)
+    new = sum(after[task] for task in set(lesson["tasks"]) - known)
+    shown, minutes = f"{lesson['demonstrations']:,}", round(lesson["seconds"] / 60)
+    told = {
+        "": rf"\({shown} demonstrations, {minutes} minutes\) it solves {old} of the 395 pages and "
+        rf"{new} of the 60\.",
+        "zh/": rf"（{shown} 个示范，{minutes} 分钟），它在那 395 个页面里解决 {old} 个，"
+        rf"在那 60 个页面里解决 {new} 个。",
+    }
+    for language, sentence in told.items():
+        text = (ROOT / "docs" / language / "training.md").read_text().replace("\n", " ")
+        assert re.search(sentence, text), language
+    before = solved_by_task("browsergym125-one-policy-rehearsed-shown")
+    success = {task: row["success"] for task, row in measured["result"]["by_task"].items()}
+    parts = [[task for task in success if (success[task] < 0.8) is weak] for weak in (True, False)]
+    for language in ("", "zh/"):
+        numbers = [
+            int(number)
+            for number in re.findall(r"\d+", outcome_in(ROOT / "docs" / language / "training.md"))
+        ]
+        for tasks in parts:
+            change = (sum(before[task] for task in tasks), sum(after[task] for task in tasks))
+            assert {len(tasks), *change, 5 * len(tasks)} <= set(numbers), language
+    kept = outcomes_of_tasks(parts[1])
+    assert {kept.count((False, True)), kept.count((True, False))} <= set(numbers)
+    pages = pages_of_each(
+        parts[1], Lesson(demos=80, rehearse=16, success=success), before=tuple(success)
+    )
+    assert {16, max(pages.values())} <= set(numbers)
+
+
+def outcomes_of_tasks(tasks):
+    """Of each episode of the tasks whether it was solved before the lesson by need, and after."""
+    before, after = (
+        episodes_of(RECORDINGS / "benchmark" / f"browsergym125-{name}-shown")
+        for name in ("one-policy-rehearsed", "one-policy-by-need")
+    )
+    assert [row["seed"] for row in before] == [row["seed"] for row in after]
+    return [
+        (one["reward"] == 1, other["reward"] == 1)
+        for one, other in zip(before, after, strict=True)
+        if one["task"] in tasks
+    ]
+
+
+def outcome_in(path):
+    """What the docs say of the lesson by need, from its command on."""
+    return path.read_text().partition("EVALUATION=runs/measured")[2].partition("###")[0]
 
 
 def test_what_grpo_changed_is_counted_on_pages(grpo):
