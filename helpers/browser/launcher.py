@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -31,6 +32,8 @@ from helpers.browser.variables import for_python
 
 DEFAULT_SESSIONS = 64
 END_SECONDS = 5.0  # that a server gets to end by itself before it is killed
+# What Playwright's driver writes into the log, mostly last, when its worker has ended before it.
+END_OF_DRIVER = re.compile(r"^(?:node:|/)\S+:\d+\n.*?^Node\.js v\S+\n?", re.MULTILINE | re.DOTALL)
 
 
 class LocalServer(BrowserServer):
@@ -157,7 +160,7 @@ def _last_line(log: BinaryIO) -> str:
     """What an ended process said last. The open file is asked, and not its path: a server removes
     its directory when it ends, and may have done so by now."""
     log.seek(0)
-    text = log.read().decode(errors="replace")
+    text = END_OF_DRIVER.sub("", log.read().decode(errors="replace"))
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 

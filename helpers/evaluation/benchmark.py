@@ -67,7 +67,8 @@ def policy_plays(
     it was taught to, if that is before the set's last turn.
     """
     kept = None if taught else taught_config(name, temperature)
-    tokenizer, generator = standalone_generator(name, profile, kept)
+    longest = kept.max_length if kept else 0
+    tokenizer, generator = standalone_generator(name, profile, longest)
 
     def asked(tasks: tuple[str, ...]) -> RolloutConfig:
         if kept is not None:

@@ -221,7 +221,8 @@ def play_policy(
     task with a prompt of its own; nothing: as its folder says (`keep_how`), else by ``tasks``.
     """
     kept = None if taught else taught_config(name, temperature)
-    tokenizer, generator = standalone_generator(name, profile, kept)
+    longest = kept.max_length if kept else 0
+    tokenizer, generator = standalone_generator(name, profile, longest)
     taught = taught or tasks
     if taught == OWN_PROMPTS:
         rounds = [(task, (task,), (task,)) for task in task_names(tasks)]

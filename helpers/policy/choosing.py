@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
     from trl import GRPOConfig, GRPOTrainer
 
-    from helpers.episodes.config import RolloutConfig
     from helpers.settings.profiles import Profile
 
 
@@ -34,17 +33,17 @@ def trainer_generator(trainer: GRPOTrainer, tokenizer: PreTrainedTokenizerBase) 
 
 
 def standalone_generator(
-    name: str, profile: Profile, asked: RolloutConfig | None = None
+    name: str, profile: Profile, max_length: int = 0
 ) -> tuple[PreTrainedTokenizerBase, Generator]:
     """Tokenizer and generator of a policy outside a trainer, as the profile's ``generator`` says.
 
-    ``name``: see `helpers.policy.loading.policy_path`. ``asked``: how, where its episodes may be
-    longer than `MODEL_LENGTH`. Raises `PolicyError` and `GenerationError`.
+    ``name``: see `helpers.policy.loading.policy_path`. ``max_length``: tokens of the longest
+    episode, where it is longer than `MODEL_LENGTH`. Raises `PolicyError` and `GenerationError`.
     """
     with_vllm = profile.generator == "vllm"
     policy = load_policy(name, profile.dtype, profile.device, weights=not with_vllm)
     if with_vllm:
-        length = max(MODEL_LENGTH, asked.max_length if asked else 0)
+        length = max(MODEL_LENGTH, max_length)
         room = cache_beside_nothing(profile.memory_gb)
         engine = start_vllm(policy.path, profile.vllm_dtype, length, cpu_cache_gb=room)
         return policy.tokenizer, engine

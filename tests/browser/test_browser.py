@@ -1,5 +1,6 @@
 """The browser environment, with a real server and a real Chromium."""
 
+import io
 import json
 import re
 import socket
@@ -413,6 +414,19 @@ def test_a_server_that_removed_its_log_still_says_why(monkeypatch, answers):
     with pytest.raises(BrowserServerError, match="COURSE_CHROMIUM .*make setup") as refused:
         start_browser_server(workers=1)
     assert ("ended while it started" in str(refused.value)) is not answers
+
+
+def test_the_reason_is_not_what_the_driver_says_of_its_own_end():
+    """It loses its worker, which is told to stop once the server knows the reason."""
+    reason = "RuntimeError: COURSE_CHROMIUM names no file: run make setup."
+    driver = (
+        "node:events:497\n      throw er; // Unhandled 'error' event\n      ^\n\n"
+        "Error: write EPIPE\n    at Socket._write (node:net:61:18)\n"
+        "  errno: -32,\n  syscall: 'write'\n}\n\nNode.js v20.12.2\n"
+    )
+    for text in (f"{reason}\n", f"{reason}\n{driver}", f"{driver}{driver}{reason}\n"):
+        assert launcher._last_line(io.BytesIO(text.encode())) == reason
+    assert launcher._last_line(io.BytesIO(driver.encode())) == ""
 
 
 def test_no_chromium(monkeypatch, tmp_path):
