@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from helpers.browser import BrowserClient
@@ -24,6 +25,7 @@ from helpers.episodes.players import (
     open_stream,
 )
 from helpers.episodes.running import RunningEpisode
+from helpers.episodes.threads import Call, Ended, Threads
 from helpers.output import at_work
 from helpers.policy.lora import merged
 from helpers.settings.language import say
@@ -82,16 +84,17 @@ def play(
     ended = 0
     with (
         at_work(lambda: say("{done} of {all} episodes", done=ended, all=len(episodes))),
-        ThreadPoolExecutor(max_workers=max(1, len(clients))) as threads,
+        Threads(len(clients)) as threads,
     ):
-        busy: dict[Future[None], RunningEpisode] = {}  # their browser is at work
+        busy: dict[Call[None], RunningEpisode] = {}  # their browser is at work
+        done: Ended = SimpleQueue()  # those of them that have done their work
         while to_begin or busy or waiting or asked:
             while to_begin and idle:
                 index, episode = to_begin.popleft()
                 running = RunningEpisode(episode, idle.pop(), config, index)
                 # Stage 1: Reset. Task and seed fix the page.
-                busy[threads.submit(running.reset)] = running
-            for running in _ready(busy, at_least_one=not asked):
+                busy[threads.start(running.reset, done)] = running
+            for running in _ready(busy, done, at_least_one=not asked):
                 if not running.over:
                     # Stage 2: Read. The page becomes the prompt, or its continuation.
                     player.read(running)
@@ -113,7 +116,7 @@ def play(
             waiting = []
             for running, answer in answered:
                 # Stage 4: Act. The browser steps, the page pays; then stage 2 again.
-                busy[threads.submit(running.act, answer)] = running
+                busy[threads.start(partial(running.act, answer), done)] = running
     return episodes
 
 
@@ -126,16 +129,21 @@ def _held(client: Client) -> Client:
     return client.hold() if isinstance(client, BrowserClient) else client
 
 
-def _ready(busy: dict[Future[None], RunningEpisode], at_least_one: bool) -> list[RunningEpisode]:
+def _ready(
+    busy: dict[Call[None], RunningEpisode], done: Ended, at_least_one: bool
+) -> list[RunningEpisode]:
     """Take the episodes out of ``busy`` whose browsers have done their work.
 
     ``at_least_one``: wait for the first of them.
     """
-    done = wait(busy, timeout=None if at_least_one else 0, return_when=FIRST_COMPLETED).done
     ready = []
-    for future in done:
-        ready.append(busy.pop(future))
-        future.result()  # raises here what the client raised in its thread
+    while busy:
+        try:
+            call = done.get(block=at_least_one and not ready)
+        except Empty:
+            break
+        ready.append(busy.pop(call))
+        call.outcome()  # raises here what the client raised in its thread
     return ready
 
 

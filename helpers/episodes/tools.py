@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 from helpers.browser.actions import EVERY_ACTION, format_action
@@ -19,6 +20,7 @@ from helpers.browser.options import SCALE, SMALL
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode
 from helpers.episodes.running import OVER, RunningEpisode
+from helpers.episodes.threads import Ended, Threads
 from helpers.policy.eyes import looked_at
 from helpers.policy.prompts import observation_text
 from helpers.settings.errors import ProfileError
@@ -121,15 +123,16 @@ class EagerClient:
     so the browsers can work side by side.
     """
 
-    def __init__(self, client: Client, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, client: Client, threads: Threads) -> None:
         self._client = client
         self._threads = threads
-        self._started: tuple[Any, Future[BrowserObservation]] | None = None
+        self._started: tuple[Any, Ended] | None = None
 
     def start(self, method: str, *arguments: Any, **options: Any) -> None:
         """Start ``client.method(...)`` in a thread; the same call, made later, has its outcome."""
-        future = self._threads.submit(getattr(self._client, method), *arguments, **options)
-        self._started = ((method, arguments, options), future)
+        ended: Ended = SimpleQueue()
+        self._threads.start(partial(getattr(self._client, method), *arguments, **options), ended)
+        self._started = ((method, arguments, options), ended)
 
     def reset(
         self, task: str = "click-button", seed: int = 0, screenshot: bool | str | None = None
@@ -150,9 +153,9 @@ class EagerClient:
     def _outcome(self, method: str, *arguments: Any, **options: Any) -> BrowserObservation:
         started, self._started = self._started, None
         if started is not None:
-            call, future = started
-            outcome = future.result()  # whichever it was: a client makes one call at a time
-            if call == (method, arguments, options):
+            asked, ended = started
+            outcome = ended.get().outcome()  # whichever it was: a client makes one call at a time
+            if asked == (method, arguments, options):
                 return outcome
         return getattr(self._client, method)(*arguments, **options)
 
@@ -164,7 +167,7 @@ class ToolSession:
     """
 
     def __init__(
-        self, client: Client, config: RolloutConfig, observation: str, threads: ThreadPoolExecutor
+        self, client: Client, config: RolloutConfig, observation: str, threads: Threads
     ) -> None:
         self._client = EagerClient(client, threads)
         self._config = replace(config, screenshots="small" if observation != "tree" else False)
@@ -302,7 +305,7 @@ def browser_tools(
             f"The observation {observation!r} is unknown: use one of {', '.join(OBSERVATIONS)}."
         )
     free = list(clients)
-    threads = ThreadPoolExecutor(len(clients))
+    threads = Threads(len(clients))
     tools = {name: _tool(name) for name in config.prompt.actions}
     environment = type("Browser", (BrowserTools,), tools)
 

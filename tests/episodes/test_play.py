@@ -1,5 +1,7 @@
 """The loop that plays episodes, and what one answer does through each door; no real browser."""
 
+import signal
+import sys
 import threading
 
 import pytest
@@ -269,6 +271,59 @@ def test_what_a_browser_raises_is_raised():
 
     with pytest.raises(OSError, match="gone"):
         play([SPEC] * 3, [Broken(), Page()], Recorder(answers_together=True), RolloutConfig())
+
+
+class Interrupted(KeyboardInterrupt):
+    """The stop button, told apart from a real Ctrl-C."""
+
+
+def interrupted_at(moment, call):
+    """Make the call, and interrupt it at its so manieth moment at which Python looks for signals:
+    as a function begins, and as one of C's ends. Returns whether it lasted until then."""
+    left = moment
+
+    def count(frame, event, _):
+        nonlocal left
+        if event in ("call", "c_return"):
+            left -= 1
+            if not left:
+                sys.setprofile(None)
+                raise Interrupted
+
+    try:
+        sys.setprofile(count)
+        call()
+    except Interrupted:
+        pass
+    except RuntimeError as error:  # Python's own, from a thread that was about to start
+        assert "release unlocked lock" in str(error)
+    finally:
+        sys.setprofile(None)
+    return left <= 0
+
+
+def test_a_rollout_ends_at_whatever_moment_it_is_interrupted():
+    """A lock that an interrupt leaves locked would let it wait for its threads for ever."""
+
+    def give_up(*_):
+        raise TimeoutError("the interrupted rollout did not end")
+
+    def rollout():
+        specs = [EpisodeSpec("click-button", seed) for seed in range(3)]
+        episodes = play_agent(lambda seen, turn: "click('13')", specs, [Page(), Page()])
+        assert [episode.solved for episode in episodes] == [True] * 3
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    moment = 1
+    try:
+        signal.alarm(PATIENCE)
+        while interrupted_at(moment, rollout):
+            signal.alarm(PATIENCE)
+            moment += 1
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert moment > 100
 
 
 def test_episodes_without_a_browser_are_refused():
