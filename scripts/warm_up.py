@@ -34,6 +34,7 @@ from helpers.episodes.how_played import (
     rollout_config,
 )
 from helpers.episodes.tasks import read_tasks
+from helpers.evaluation.record import validated_success
 from helpers.evaluation.scripted import SCRIPTS
 from helpers.evaluation.standard_sets import tasks_where
 from helpers.policy.at_hand import with_policy_at_hand
@@ -41,7 +42,6 @@ from helpers.settings.errors import ProfileError
 from helpers.settings.files import write_json
 from helpers.settings.profiles import get_profile
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
-from scripts.evaluate import validated_success
 from scripts.options import EpochsOption, PolicyOption, RateOption
 
 SCRIPTED = "scripted"

@@ -13,7 +13,8 @@ begin with the same words. Three things follow, and loss and gradients stay thos
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,7 @@ from trl import SFTTrainer
 from typing_extensions import override
 
 from helpers.learning.packing import ATTENTION_ONLY
+from helpers.policy.lengths import split_lengths
 from helpers.settings.machine import this_machine
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ Batch = dict[str, torch.Tensor]
 class AnswersOnly(SFTTrainer):
     """TRL's trainer, which computes what an update needs of its episodes (see above)."""
 
+    @cached_property
+    def _most(self) -> int:
+        """How many tokens go through the model together; the machine is asked once."""
+        return most_tokens(self.args.device)
+
     @override
     def training_step(
         self,
@@ -48,12 +55,10 @@ class AnswersOnly(SFTTrainer):
         """Gradients of all episodes of an update, part by part; returns their mean loss."""
         if num_items_in_batch is None:
             num_items_in_batch = (inputs["labels"][:, 1:] != NOT_TAUGHT).sum()
-        most = most_tokens(self.args.device)
-        losses = [
-            super(AnswersOnly, self).training_step(model, part, num_items_in_batch)
-            for part in parts_of(inputs, most)
-        ]
-        return torch.stack(losses).sum()
+        loss = torch.zeros((), device=self.args.device)
+        for part in parts_of(inputs, self._most):
+            loss += super().training_step(model, part, num_items_in_batch)
+        return loss
 
     @override
     def compute_loss(
@@ -93,18 +98,6 @@ def parts_of(batch: Batch, most: int) -> Iterator[Batch]:
     for rows in split_lengths(lengths, most):
         longest = max(lengths[row] for row in rows)
         yield {name: values[rows, :longest] for name, values in batch.items()}
-
-
-def split_lengths(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """The places of ``lengths`` in parts, the shortest first: of each part the number of its places
-    times its longest is at most ``most``, where it has more than one."""
-    parts: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        if parts and (len(parts[-1]) + 1) * lengths[row] <= most:
-            parts[-1].append(row)
-        else:
-            parts.append([row])
-    return parts
 
 
 def common_beginning(batch: Batch) -> int:

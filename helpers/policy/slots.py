@@ -22,6 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from helpers.policy.completions import Completion, token_logprobs
+from helpers.policy.lengths import split_lengths
 from helpers.policy.streams import Request, Sampling
 
 if TYPE_CHECKING:
@@ -336,17 +337,9 @@ def _common(first: list[int], second: list[int]) -> int:
 
 def _parts(answers: list[_Answer]) -> Iterator[list[_Answer]]:
     """Answers that are read in one forward pass: about as long as each other, and not too many."""
-    part: list[_Answer] = []
-    tokens = 0
-    for answer in sorted(answers, key=lambda answer: len(answer.unread)):
-        length = len(answer.unread)
-        padded = (len(part) + 1) * length  # the longest comes last
-        if part and padded > min(MOST_TOKENS, MOST_PADDING * (tokens + length)):
-            yield part
-            part, tokens = [], 0
-        part.append(answer)
-        tokens += length
-    yield part
+    lengths = [len(answer.unread) for answer in answers]
+    for part in split_lengths(lengths, MOST_TOKENS, MOST_PADDING):
+        yield [answers[row] for row in part]
 
 
 def pick(logprobs: Tensor, numbers: Tensor) -> Tensor:

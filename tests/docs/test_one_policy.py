@@ -73,11 +73,26 @@ def solved_by_task(benchmark):
     return Counter(row["task"] for row in rows if row["reward"] == 1)
 
 
+def lessons_of(*names):
+    """What was kept of each lesson: its command, its tasks and how long it took."""
+    return [json.loads((RECORDINGS / name / "warm_up.json").read_text()) for name in names]
+
+
+def training_docs(language):
+    """The page about training; ``language``: a folder in docs, or nothing for English."""
+    return (ROOT / "docs" / language / "training.md").read_text()
+
+
+def docs_say(told):
+    """Whether the page about training says it in each language; ``told``: patterns by folder."""
+    return all(
+        re.search(pattern, training_docs(language).replace("\n", " "))
+        for language, pattern in told.items()
+    )
+
+
 def test_what_the_docs_tell_of_the_second_lesson():
-    lessons = [
-        json.loads((RECORDINGS / name / "warm_up.json").read_text())
-        for name in ("one-policy", "one-policy-second-lesson")
-    ]
+    lessons = lessons_of("one-policy", "one-policy-second-lesson")
     known = set(lessons[0]["tasks"])
     assert "--policy recordings/one-policy/policy" in lessons[1]["command"]
     assert lessons[1]["rehearsed"] == lessons[0]["tasks"]
@@ -86,10 +101,9 @@ def test_what_the_docs_tell_of_the_second_lesson():
         solved_by_task(f"browsergym125-{name}-shown")
         for name in ("one-policy", "one-policy-second-lesson")
     )
-    for language in ("", "zh/"):
-        text = (ROOT / "docs" / language / "training.md").read_text()
-        for counts in (before, after):
-            assert str(sum(counts[task] for task in known)) in text
+    for counts in (before, after):
+        number = rf"\b{sum(counts[task] for task in known)}\b"
+        assert docs_say({"": number, "zh/": number})
     changes = {task: (before[task], after[task]) for task in {*before, *after}}
     assert changes["drag-box"] == (0, 5)
     assert changes["use-colorwheel-2"] == (1, 5)
@@ -100,10 +114,7 @@ def test_what_the_docs_tell_of_the_second_lesson():
 
 
 def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
-    first, lesson = (
-        json.loads((RECORDINGS / name / "warm_up.json").read_text())
-        for name in ("one-policy", "one-policy-rehearsed")
-    )
+    first, lesson = lessons_of("one-policy", "one-policy-rehearsed")
     known, new = set(first["tasks"]), set(lesson["tasks"]) - set(first["tasks"])
     assert lesson["rehearsed"] == first["tasks"]
     names = ("one-policy", "one-policy-second-lesson", "one-policy-rehearsed")
@@ -111,15 +122,15 @@ def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
     before, eight, more = (sum(counts[task] for task in new) for counts in solved)
     kept = sum(solved[-1][task] for task in known)
     minutes = round(lesson["seconds"] / 60)
-    told = {
-        "": rf"{minutes} minutes .*? solves {kept} of those 395 pages, and of the 60 pages of the "
-        rf"twelve new tasks {more}; after .*? it was {eight}, and before both lessons {before}\.",
-        "zh/": rf"{minutes} 分钟.*?395 个页面里解决 {kept} 个.*?60 个页面里解决 {more} 个；"
-        rf".*?之后是 {eight} 个，两课之前是 {before} 个",
-    }
-    for language, sentence in told.items():
-        text = (ROOT / "docs" / language / "training.md").read_text().replace("\n", " ")
-        assert re.search(sentence, text), language
+    assert docs_say(
+        {
+            "": rf"{minutes} minutes .*? solves {kept} of those 395 pages, and of the 60 pages of "
+            rf"the twelve new tasks {more}; after .*? it was {eight}, and before both lessons "
+            rf"{before}\.",
+            "zh/": rf"{minutes} 分钟.*?395 个页面里解决 {kept} 个.*?60 个页面里解决 {more} 个；"
+            rf".*?之后是 {eight} 个，两课之前是 {before} 个",
+        }
+    )
     played = RECORDINGS / "benchmark" / "browsergym125-one-policy-rehearsed-shown" / "result.json"
     recorded = weights_of(str(RECORDINGS / "one-policy-rehearsed" / "policy"))
     assert json.loads(played.read_text())["weights"] == recorded
@@ -127,47 +138,55 @@ def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
         assert solved[-1][task] == 0
 
 
-def test_what_the_docs_tell_of_the_lesson_by_need():
+@pytest.fixture
+def measured_before():
+    """The success on each task on which the lesson by need was decided."""
     folder = RECORDINGS / "one-policy-by-need"
-    first, lesson = (
-        json.loads((RECORDINGS / name / "warm_up.json").read_text())
-        for name in ("one-policy", "one-policy-by-need")
-    )
     measured = json.loads((folder / "evaluation.json").read_text())
+    [lesson] = lessons_of("one-policy-by-need")
     assert measured["pages"] == "validation"
-    assert "--policy recordings/one-policy-rehearsed/policy" in measured["command"]
-    assert "--policy recordings/one-policy-rehearsed/policy" in lesson["command"]
+    for command in (measured["command"], lesson["command"]):
+        assert "--policy recordings/one-policy-rehearsed/policy" in command
+    return {task: row["success"] for task, row in measured["result"]["by_task"].items()}
+
+
+def test_what_the_docs_tell_of_the_lesson_by_need():
+    first, lesson = lessons_of("one-policy", "one-policy-by-need")
     known = set(first["tasks"])
     after = solved_by_task("browsergym125-one-policy-by-need-shown")
     old = sum(after[task] for task in known)
     new = sum(after[task] for task in set(lesson["tasks"]) - known)
     shown, minutes = f"{lesson['demonstrations']:,}", round(lesson["seconds"] / 60)
-    told = {
-        "": rf"\({shown} demonstrations, {minutes} minutes\) it solves {old} of the 395 pages and "
-        rf"{new} of the 60\.",
-        "zh/": rf"（{shown} 个示范，{minutes} 分钟），它在那 395 个页面里解决 {old} 个，"
-        rf"在那 60 个页面里解决 {new} 个。",
-    }
-    for language, sentence in told.items():
-        text = (ROOT / "docs" / language / "training.md").read_text().replace("\n", " ")
-        assert re.search(sentence, text), language
-    before = solved_by_task("browsergym125-one-policy-rehearsed-shown")
-    success = {task: row["success"] for task, row in measured["result"]["by_task"].items()}
-    parts = [[task for task in success if (success[task] < 0.8) is weak] for weak in (True, False)]
-    for language in ("", "zh/"):
-        numbers = [
-            int(number)
-            for number in re.findall(r"\d+", outcome_in(ROOT / "docs" / language / "training.md"))
-        ]
-        for tasks in parts:
-            change = (sum(before[task] for task in tasks), sum(after[task] for task in tasks))
-            assert {len(tasks), *change, 5 * len(tasks)} <= set(numbers), language
-    kept = outcomes_of_tasks(parts[1])
-    assert {kept.count((False, True)), kept.count((True, False))} <= set(numbers)
-    pages = pages_of_each(
-        parts[1], Lesson(demos=80, rehearse=16, success=success), before=tuple(success)
+    assert docs_say(
+        {
+            "": rf"\({shown} demonstrations, {minutes} minutes\) it solves {old} of the 395 pages "
+            rf"and {new} of the 60\.",
+            "zh/": rf"（{shown} 个示范，{minutes} 分钟），它在那 395 个页面里解决 {old} 个，"
+            rf"在那 60 个页面里解决 {new} 个。",
+        }
     )
-    assert {16, max(pages.values())} <= set(numbers)
+
+
+@pytest.mark.parametrize("language", ["", "zh/"])
+def test_what_the_lesson_by_need_changed_is_counted(language, measured_before):
+    """On the tasks of which little was solved before it, and on the others."""
+    success = measured_before
+    weak, strong = (
+        [task for task in success if (success[task] < 0.8) is little] for little in (True, False)
+    )
+    told = {int(number) for number in re.findall(r"\d+", told_of_need(language))}
+    before, after = (
+        solved_by_task(f"browsergym125-{name}-shown")
+        for name in ("one-policy-rehearsed", "one-policy-by-need")
+    )
+    for tasks in (weak, strong):
+        change = (sum(before[task] for task in tasks), sum(after[task] for task in tasks))
+        assert {len(tasks), *change, 5 * len(tasks)} <= told
+    kept = outcomes_of_tasks(strong)
+    assert {kept.count((False, True)), kept.count((True, False))} <= told
+    lesson = Lesson(demos=80, rehearse=16, success=success)
+    pages = pages_of_each(strong, lesson, before=tuple(success))
+    assert {16, max(pages.values())} <= told
 
 
 def outcomes_of_tasks(tasks):
@@ -184,9 +203,9 @@ def outcomes_of_tasks(tasks):
     ]
 
 
-def outcome_in(path):
+def told_of_need(language):
     """What the docs say of the lesson by need, from its command on."""
-    return path.read_text().partition("EVALUATION=runs/measured")[2].partition("###")[0]
+    return training_docs(language).partition("EVALUATION=runs/measured")[2].partition("###")[0]
 
 
 def test_what_grpo_changed_is_counted_on_pages(grpo):

@@ -99,16 +99,10 @@ def test_the_common_beginning_ends_before_what_is_taught():
 def test_parts_hold_each_row_once_without_what_no_row_needs():
     draw = random.Random(0)
     lengths = [draw.randrange(1, 40) for _ in range(50)]
-    parts = answers_only.split_lengths(lengths, 60)
-    assert sorted(row for part in parts for row in part) == list(range(50))
-    for part in parts:
-        assert len(part) == 1 or len(part) * max(lengths[row] for row in part) <= 60
-    assert len(parts) < 30
-    assert answers_only.split_lengths([100, 100], 60) == [[0], [1]]  # longer than what is allowed
-
     rows = [{"input_ids": [row + 1] * n, "labels": [row + 1] * n} for row, n in enumerate(lengths)]
     seen = []
     for part in answers_only.parts_of(batch_of(rows), 60):
+        assert part["input_ids"].numel() <= 60
         assert part["attention_mask"].any(dim=0).all()
         seen += [
             ids[mask.bool()].tolist() for ids, mask in zip(*list(part.values())[::2], strict=True)

@@ -1,0 +1,26 @@
+"""Which rows go through a model together: those of about the same length, and not too many."""
+
+import math
+from collections.abc import Sequence
+
+
+def split_lengths(
+    lengths: Sequence[int], most: int, most_padding: float = math.inf
+) -> list[list[int]]:
+    """The places of ``lengths`` in parts, the shortest first.
+
+    A part's tokens are the number of its rows times its longest, because the others are padded. Of
+    a part with more than one row they are at most ``most``, and at most ``most_padding`` times the
+    tokens that are no padding.
+    """
+    parts: list[list[int]] = []
+    tokens = 0  # of the last part, without padding
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        tokens += lengths[row]  # the longest so far
+        padded = (len(parts[-1]) + 1) * lengths[row] if parts else math.inf
+        if padded <= min(most, most_padding * tokens):
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+            tokens = lengths[row]
+    return parts
