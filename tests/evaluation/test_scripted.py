@@ -1,6 +1,7 @@
 """Scripts on pages that are written down here: what each reads, and what it does not need."""
 
 import itertools
+import json
 import random
 
 import pytest
@@ -13,6 +14,7 @@ from helpers.evaluation.scripted import OUT_OF_REACH, SCRIPTS, forms, games, lin
 from helpers.evaluation.scripted.inbox import Order, read_order
 from helpers.evaluation.scripted.page import nodes, plain_texts
 from helpers.evaluation.scripted.words import same_meaning
+from helpers.settings.paths import RECORDINGS
 
 
 def page(task, goal, tree, elements=(), seed=1):
@@ -426,3 +428,20 @@ def test_a_script_that_raises_waits(task):
 def test_every_task_without_a_script_that_is_named_has_a_reason():
     assert all(reason for reason in OUT_OF_REACH.values())
     assert {"click-color", "click-pie", "click-shape"} <= set(OUT_OF_REACH) - set(SCRIPTS)
+
+
+def test_every_script_was_audited_on_100_pages_and_the_record_says_how_often_it_is_paid():
+    tasks = json.loads((RECORDINGS / "audit" / "result.json").read_text())["tasks"]
+    audited = {task: counts["oracle"] for task, counts in tasks.items() if "oracle" in counts}
+    assert audited.keys() == SCRIPTS.keys()
+    assert {counts["n"] for counts in audited.values()} == {100}
+    paid = {task: counts["paid"] for task, counts in audited.items()}
+    always = sum(count == 100 for count in paid.values())
+    mostly = sum(count >= 90 for count in paid.values())
+    seldom = sorted(task for task, count in paid.items() if count < 60)
+    told = " ".join((RECORDINGS / "benchmark" / "README.md").read_text().split())
+    assert f"solution of its own for {len(SCRIPTS)} of the tasks" in told
+    assert (
+        f"{always} of these solutions are paid always, {mostly} on nine pages of ten, and "
+        f"{len(seldom)} on less than six ({', '.join(seldom)})"
+    ) in told
