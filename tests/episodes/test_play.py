@@ -278,8 +278,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interrupted_at(moment, call):
-    """Make the call, and interrupt it at its so manieth moment at which Python looks for signals:
-    as a function begins, and as one of C's ends. Returns whether it lasted until then."""
+    """Make the call, and interrupt it the ``moment``-th time that Python looks for signals: it does
+    as a function begins, and as one of C's ends. Returns whether the call lasted until then."""
     left = moment
 
     def count(frame, event, _):
