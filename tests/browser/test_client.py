@@ -3,7 +3,6 @@
 Against servers of the test's own, whose answers it can hold back or falsify."""
 
 import json
-import signal
 import sys
 import threading
 import time
@@ -13,31 +12,12 @@ from contextlib import contextmanager
 import pytest
 from in_python import run_script
 from local_apps import serving_app
+from stop_button import Interrupted, raised_after
 
 from helpers.browser import BrowserServerError, connect
 from helpers.browser.middleware import RequestIds
 from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
 from helpers.browser.wire import ECHO_HEADER
-
-
-class Interrupted(KeyboardInterrupt):
-    """The stop button, told apart from a real Ctrl-C."""
-
-
-@contextmanager
-def interrupt_after(seconds):
-    """Interrupt the block, which has to be in the main thread, after so many seconds."""
-
-    def stop(*_):
-        raise Interrupted
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class TextAction(Action):
@@ -115,7 +95,7 @@ def held_step(env):
 def test_an_interrupted_step_leaves_no_reply_behind(address):
     with connect(address) as env:
         assert env.reset("click-link", 1).goal == "click-link 1"
-        with pytest.raises(Interrupted), interrupt_after(0.2):
+        with pytest.raises(Interrupted), raised_after(0.2):
             env.step("wait")
         with pytest.raises(BrowserServerError, match=r"call reset\(\) first"):
             env.step("click('1')")
@@ -128,7 +108,7 @@ def test_after_an_interrupt_a_server_with_one_session_is_asked_until_it_is_free(
     """An official container has one; the old session ends only when its step does."""
     with held_server(False, 1) as url, connect(url) as env:
         env.reset("click-link", 1)
-        with pytest.raises(Interrupted), interrupt_after(0.2):
+        with pytest.raises(Interrupted), raised_after(0.2):
             env.step("wait")
         threading.Timer(1.0, Held.go_on.set).start()
         assert env.reset("click-button", 2).goal == "click-button 2"
@@ -138,18 +118,10 @@ def test_an_exception_of_any_kind_leaves_no_reply_behind(address):
     class Odd(Exception):
         pass
 
-    def raise_odd(*_):
-        raise Odd
-
     with connect(address) as env:
         env.reset("click-link", 1)
-        before = signal.signal(signal.SIGALRM, raise_odd)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(Odd):
-                env.step("wait")
-        finally:
-            signal.signal(signal.SIGALRM, before)
+        with pytest.raises(Odd), raised_after(0.2, Odd):
+            env.step("wait")
         Held.go_on.set()
         assert env.reset("click-button", 2).goal == "click-button 2"
 
@@ -269,7 +241,7 @@ def test_a_reset_that_asks_again_gives_way_to_a_later_one():
     """It waits for a session of a full server while another thread resets the client."""
     with held_server(False, 1) as url, connect(url) as env, ThreadPoolExecutor(2) as threads:
         env.reset("click-link", 1)
-        with pytest.raises(Interrupted), interrupt_after(0.2):
+        with pytest.raises(Interrupted), raised_after(0.2):
             env.step("wait")
         earlier = threads.submit(env.reset, "login-user", 5)
         time.sleep(0.5)

@@ -12,6 +12,7 @@ from queue import Empty
 import psutil
 import pytest
 from jupyter_client.manager import KernelManager
+from stop_button import Interrupted, on_alarm
 
 from helpers.browser import BrowserServerError, start_browser_server
 from helpers.episodes.config import EpisodeSpec
@@ -23,10 +24,6 @@ from helpers.settings.paths import ROOT
 pytestmark = pytest.mark.slow
 
 ASKED = [("click-button", 7), ("click-link", 3), ("login-user", 5), ("click-tab", 1)]
-
-
-class Interrupted(KeyboardInterrupt):
-    """The stop button, told apart from a real Ctrl-C."""
 
 
 @pytest.fixture
@@ -47,10 +44,8 @@ def stop_button():
         left = 2 if again else 1
         signal.setitimer(signal.ITIMER_REAL, seconds, again)
 
-    before = signal.signal(signal.SIGALRM, stop)
-    yield press
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    with on_alarm(stop):
+        yield press
 
 
 def was_interrupted(press, seconds, call):

@@ -5,6 +5,7 @@ import sys
 import threading
 
 import pytest
+from stop_button import Interrupted, on_alarm
 from tiny_models import tiny_llama
 
 from helpers.browser import BrowserObservation
@@ -273,10 +274,6 @@ def test_what_a_browser_raises_is_raised():
         play([SPEC] * 3, [Broken(), Page()], Recorder(answers_together=True), RolloutConfig())
 
 
-class Interrupted(KeyboardInterrupt):
-    """The stop button, told apart from a real Ctrl-C."""
-
-
 def interrupted_at(moment, call):
     """Make the call, and interrupt it the ``moment``-th time that Python looks for signals: it does
     as a function begins, and as one of C's ends. Returns whether the call lasted until then."""
@@ -309,20 +306,15 @@ def test_a_rollout_ends_at_whatever_moment_it_is_interrupted():
         raise TimeoutError("the interrupted rollout did not end")
 
     def rollout():
+        signal.alarm(PATIENCE)
         specs = [EpisodeSpec("click-button", seed) for seed in range(3)]
         episodes = play_agent(lambda seen, turn: "click('13')", specs, [Page(), Page()])
         assert [episode.solved for episode in episodes] == [True] * 3
 
-    before = signal.signal(signal.SIGALRM, give_up)
     moment = 1
-    try:
-        signal.alarm(PATIENCE)
+    with on_alarm(give_up):
         while interrupted_at(moment, rollout):
-            signal.alarm(PATIENCE)
             moment += 1
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
     assert moment > 100
 
 
