@@ -7,10 +7,12 @@
     python -m scripts.warm_up --task scripted --split train ...   those that BrowserGym trains on
     python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 6
         the tasks that it does not know yet, and a few pages of the others, lest it forgets them
-    python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 6
+    python -m scripts.warm_up --task scripted --measured --rank 16 --demos 384 --rehearse 64
         --evaluation runs/validation
         of each task the more, the less of it was solved in an evaluation (scripts.evaluate
-        --validation --output runs/validation)
+        --validation --output runs/validation), whichever policy that was of
+    python -m scripts.warm_up --task scripted --measured --rank 16 --thoughts
+        answers that begin with a line of thought
 
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
@@ -103,6 +105,14 @@ def main(
             min=200, max=8_000, help="with --measured: tokens of the longest episode that is shown"
         ),
     ] = LONGEST_SHOWN,
+    thoughts: Annotated[
+        bool,
+        typer.Option(
+            "--thoughts",
+            help="with --measured: the scripts say a line of thought before each action, and so "
+            "will the policy",
+        ),
+    ] = False,
     demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
     epochs: EpochsOption = 2,
     learning_rate: RateOption = 5e-5,
@@ -114,7 +124,8 @@ def main(
         int,
         typer.Option(
             min=0,
-            help="pages of each task that the policy was taught before; --demos is for the others",
+            help="pages of each task that the policy was taught before, or of which it solved all "
+            "in an --evaluation; --demos is for the others",
         ),
     ] = 0,
     evaluation: Annotated[
@@ -138,9 +149,12 @@ def main(
     if policy is None:
         profile = with_policy_at_hand(profile)
     tasks = tasks_of(task, split)
-    before = taught_before(policy or profile.policy) if rehearse else ()
-    tasks = tuple(dict.fromkeys((*before, *tasks)))
+    if thoughts and not measured:
+        raise ProfileError("--thoughts needs room for longer answers: add --measured.")
     success = validated_success(evaluation) if evaluation else {}
+    rehearsing = rehearse and not (policy is None and success)
+    before = taught_before(policy or profile.policy) if rehearsing else ()
+    tasks = tuple(dict.fromkeys((*before, *tasks)))
     folder = Path(output)
     hold_folder(folder)
     # Takes ten seconds; an option that is misspelt is refused before.
@@ -151,14 +165,14 @@ def main(
     lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse, success)
     name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, "longest": longest}
-    settings |= asdict(lesson)
+    settings |= {"thoughts": thoughts, **asdict(lesson)}
     hold_to_settings(folder, settings)
     loaded = load_to_train(name, profile.device, adapted=not rank)
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MOST_SESSIONS, profile.clients))
         taught = Taught(tasks, rollout_config(tasks, examples=False))
         if measured:
-            taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest)
+            taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest, thoughts)
         numbers = warm_up(profile, loaded, taught, folder, lesson, clients, before)
     if measured:
         keep_how(folder / "policy", taught)

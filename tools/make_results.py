@@ -71,6 +71,7 @@ ONE_POLICY = (
     "one-policy-second-lesson",
     "one-policy-rehearsed",
     "one-policy-by-need",
+    "one-policy-thoughts",
     "one-policy-64-pages",
     "one-policy-2-cores",
 )

@@ -63,6 +63,8 @@ class RunningEpisode:
         """What an answer is on the page as it is now."""
         # A server that lists no elements cannot say which numbers exist.
         bids = frozenset(element.bid for element in self.observation.elements) or None
+        if self.config.prompt.thoughts:
+            answer = answer.strip().rpartition("\n")[2]
         return parse_action(answer, bids, actions_beside(self.config.prompt.actions))
 
     def act(self, answer: str) -> None:

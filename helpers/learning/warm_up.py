@@ -25,10 +25,11 @@ from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import Episode, read_episodes, write_episodes
 from helpers.episodes.how_played import Taught, rollout_config
 from helpers.episodes.ledger import POLICY
-from helpers.episodes.play import play
+from helpers.episodes.play import Agent, play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import task_names, train_seeds
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.evaluation.scripted.thoughts import with_thought
 from helpers.learning.answers_only import NOT_TAUGHT, AnswersOnly
 from helpers.learning.checkpoints import drop_checkpoints_after, last_checkpoint, saving
 from helpers.learning.precision import prepare_weights
@@ -210,9 +211,17 @@ def demonstrate(
         for name, pages in asked.items()
         for page in draw.sample(train_seeds(name), pages)
     ]
-    player = ScriptPlayer(script_of, tokenizer)
-    played = play(specs, clients, player, config or rollout_config(names, examples=False), report)
+    config = config or rollout_config(names, examples=False)
+    player = ScriptPlayer(script_for(config), tokenizer)
+    played = play(specs, clients, player, config, report)
     return [episode for episode in played if episode.solved]
+
+
+def script_for(config: RolloutConfig) -> Agent:
+    """`script_of`, with a thought before each action where the config asks for thoughts."""
+    if not config.prompt.thoughts:
+        return script_of
+    return lambda observation, turn: with_thought(observation, script_of(observation, turn))
 
 
 def script_of(observation: BrowserObservation, turn: int) -> str:

@@ -103,6 +103,9 @@ class PromptConfig:
     """Show elements that only listen to clicks, which have no line in the tree."""
     note: str = ""
     """What the system message says at its end."""
+    thoughts: bool = False
+    """An answer begins with a line of thought, and the action is its last line, as in ReAct (Yao et
+    al., 2022, https://arxiv.org/abs/2210.03629)."""
 
 
 def system_prompt(config: PromptConfig = PromptConfig()) -> str:
@@ -110,7 +113,9 @@ def system_prompt(config: PromptConfig = PromptConfig()) -> str:
     lines = [f"{signature(name)}: {EVERY_ACTION[name].doc}" for name in config.actions]
     if config.note:
         lines.append(config.note)
-    return "You use a web page. Reply with one action only.\n" + "\n".join(lines)
+    form = "a line of thought, then one action on a line of its own"
+    asked = form if config.thoughts else "one action only"
+    return f"You use a web page. Reply with {asked}.\n" + "\n".join(lines)
 
 
 @dataclass(frozen=True)

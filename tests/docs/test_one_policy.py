@@ -205,7 +205,65 @@ def outcomes_of_tasks(tasks):
 
 def told_of_need(language):
     """What the docs say of the lesson by need, from its command on."""
-    return training_docs(language).partition("EVALUATION=runs/measured")[2].partition("###")[0]
+    return training_docs(language).partition("EVALUATION=runs/measured")[2].partition("\n\n**")[0]
+
+
+@pytest.mark.parametrize(
+    ("language", "patterns"),
+    [
+        (
+            "",
+            (
+                r"most of ({}) pages were seen once",
+                r"solves (\d+) of BrowserGym's 625 pages, and `one-policy-rehearsed` (\d+)",
+                r"choose-date-easy (\d) pages of 5, choose-date-medium (\d); before (\d) and (\d)",
+                r"simple-algebra (\d) of 10; before (\d)",
+                r"form-sequence-2 (\d) of 5; before (\d)",
+                r"enter-date \((\d) of 5; before (\d)\)",
+            ),
+        ),
+        (
+            "zh/",
+            (
+                r"({}) 个页面大多只看了一遍",
+                r"625 个页面它解决 (\d+) 个，`one-policy-rehearsed` 解决 (\d+) 个",
+                r"choose-date-easy 5 个页面解决 (\d) 个， ?choose-date-medium (\d) 个；"
+                r"之前 (\d) 个和 (\d) 个",
+                r"simple-algebra 的 10 个页面解决 (\d) 个；之前 (\d) 个",
+                r"form-sequence-2 的 5 个页面解决 (\d) 个；之前 (\d) 个",
+                r"enter-date（5 个页面解决 (\d) 个；之前 (\d) 个）",
+            ),
+        ),
+    ],
+)
+def test_what_the_docs_tell_of_thoughts(language, patterns):
+    [lesson] = lessons_of("one-policy-thoughts")
+    before, after = (
+        solved_by_task(f"browsergym125-{name}-shown")
+        for name in ("one-policy-rehearsed", "one-policy-thoughts")
+    )
+    sums = ("simple-arithmetic", "simple-algebra")
+    told = [
+        [f"{lesson['demonstrations']:,}"],
+        [after.total(), before.total()],
+        [
+            counts[f"choose-date-{kind}"]
+            for counts in (after, before)
+            for kind in ("easy", "medium")
+        ],
+        [sum(counts[task] for task in sums) for counts in (after, before)],
+        [counts["form-sequence-2"] for counts in (after, before)],
+        [counts["enter-date"] for counts in (after, before)],
+    ]
+    text = training_docs(language).replace("\n", " ")
+    for pattern, numbers in zip(patterns, told, strict=True):
+        found = re.search(pattern.replace("{}", r"[\d,]+"), text)
+        assert found, pattern
+        assert list(found.groups()) == [str(number) for number in numbers]
+    assert lesson["steps"] < lesson["steps_planned"]
+    played = RECORDINGS / "benchmark" / "browsergym125-one-policy-thoughts-shown" / "result.json"
+    recorded = weights_of(str(RECORDINGS / "one-policy-thoughts" / "policy"))
+    assert json.loads(played.read_text())["weights"] == recorded
 
 
 def test_what_grpo_changed_is_counted_on_pages(grpo):

@@ -18,9 +18,11 @@ from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play, play_agent, play_episodes
 from helpers.episodes.players import ScriptPlayer, StreamPlayer
 from helpers.episodes.replay import replay
+from helpers.episodes.running import RunningEpisode
 from helpers.episodes.tools import browser_tools
 from helpers.policy.completions import Completion
 from helpers.policy.generators import TransformersGenerator
+from helpers.policy.prompts import PromptConfig
 
 PATIENCE = 20  # seconds until a test gives up waiting for what never comes
 
@@ -263,6 +265,16 @@ def test_a_slow_page_does_not_hold_up_the_others(tokenizer):
     assert slow.came
     assert [len(episode.turns) for episode in episodes] == [3] * 6
     assert len(slow.calls) == 1
+
+
+@pytest.mark.parametrize("thoughts", [True, False])
+def test_the_action_is_the_last_line_where_thoughts_are_asked_for(thoughts):
+    prompt = PromptConfig(thoughts=thoughts)
+    running = RunningEpisode.of(SPEC, Page(), RolloutConfig(prompt=prompt))
+    running.reset()
+    parsed = running.parse("click('99') is not there: \"Ok\" button 13\nclick('13')\n")
+    assert parsed.ok == thoughts
+    assert running.parse("click('13')").ok
 
 
 def test_what_a_browser_raises_is_raised():

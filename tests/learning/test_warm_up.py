@@ -12,6 +12,7 @@ from tiny_models import tiny_adapter, tiny_llama
 from transformers import TrainerCallback
 
 from helpers.command_line import run
+from helpers.episodes.episode import read_episodes
 from helpers.episodes.how_played import Taught, keep_how, kept_how, rollout_config
 from helpers.episodes.tasks import TRAIN_SEEDS
 from helpers.evaluation.scripted import SCRIPTS
@@ -94,6 +95,12 @@ def test_who_does_not_say_what_it_was_taught_rehearses_nothing(tmp_path, capsys)
     command_line = ["--policy", "smollm2-135m", "--rehearse", "2", "--output", str(tmp_path / "x")]
     assert run(command.main, command_line) != 0
     assert "smollm2-135m does not say what it was taught" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_thoughts_need_room_that_is_measured(tmp_path, capsys):
+    assert run(command.main, ["--thoughts", "--output", str(tmp_path / "x")]) != 0
+    assert "--thoughts needs room for longer answers: add --measured" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 
@@ -199,11 +206,16 @@ def test_a_folder_with_another_warm_up_is_refused(tmp_path):
 @pytest.mark.slow
 def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, tmp_path):
     folder = tmp_path / "warm"
-    words = ["--task", "click-test", "--measured", "--demos", "2", "--rank", "2"]
-    command_line = [*words, "--epochs", "1", "--output", str(folder)]
+    half = {"pages": "validation", "result": {"tasks": ["click-test"], "success": 0.5}}
+    (tmp_path / "evaluation.json").write_text(json.dumps(half))
+    words = ["--task", "click-test", "--measured", "--thoughts", "--rank", "2", "--epochs", "1"]
+    words += ["--demos", "3", "--rehearse", "1", "--evaluation", str(tmp_path)]  # 2 pages, then
+    command_line = [*words, "--output", str(folder)]
     assert run(command.main, command_line) == 0
     how = kept_how(str(folder / "policy"))
     assert how.tasks == ("click-test",)
+    assert how.config.prompt.thoughts
+    assert all("\n" in e.turns[0].answer for e in read_episodes(folder / "demonstrations.jsonl"))
     assert how.config.max_turns == 2  # the script's one, and one to spare
     adapter = json.loads((folder / "policy" / "adapter_config.json").read_text())
     assert (adapter["r"], adapter["base_model_name_or_path"]) == (2, "smollm2-135m")

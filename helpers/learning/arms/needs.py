@@ -18,7 +18,7 @@ from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
 from helpers.episodes.tasks import train_seeds
-from helpers.learning.warm_up import script_of
+from helpers.learning.warm_up import script_for
 from helpers.policy.prompts import PromptConfig
 from helpers.settings.files import read_object, write_json
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from helpers.episodes.episode import Episode
 
 ROOM = RolloutConfig(max_turns=16, max_tokens=64)
+ROOM_TO_THINK = 256  # tokens of an answer that begins with a thought
 PAGES = 12  # of each task that its script plays
 SPARE_TURNS = 1  # beyond the script's, for a policy that errs once
 SPARE_LENGTH = 136  # tokens of an episode, beyond the longest that is shown
@@ -58,16 +59,19 @@ def measure_needs(
     tokenizer: PreTrainedTokenizerBase,
     listeners: bool = False,
     longest: int = LONGEST_SHOWN,
+    thoughts: bool = False,
 ) -> dict[str, Needs]:
     """Let the script of each task play a few training pages; {task: what it used}.
 
-    ``listeners``: the field of `PromptConfig`. ``longest``: tokens that an episode may have. A task
-    whose script solved none of them is left out.
+    ``listeners`` and ``thoughts``: fields of `PromptConfig`. ``longest``: tokens that an episode
+    may have. A task whose script solved none of them is left out.
     """
-    prompt = PromptConfig(TAUGHT, examples=(), listeners=listeners)
+    prompt = PromptConfig(TAUGHT, examples=(), listeners=listeners, thoughts=thoughts)
     config = replace(ROOM, max_length=longest, prompt=prompt)
+    if thoughts:
+        config = replace(config, max_tokens=ROOM_TO_THINK)
     specs = [EpisodeSpec(task, seed) for task in tasks for seed in train_seeds(task)[:PAGES]]
-    episodes = play(specs, clients, ScriptPlayer(script_of, tokenizer), config)
+    episodes = play(specs, clients, ScriptPlayer(script_for(config), tokenizer), config)
     needs = {}
     for task in tasks:
         own = [episode for episode in episodes if episode.task == task]
@@ -99,21 +103,23 @@ def measured_way(
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     longest: int = LONGEST_SHOWN,
+    thoughts: bool = False,
 ) -> Taught:
     """The tasks that can be shown, and how all of them are played together (`config_of`).
 
     The prompt shows every element that listens to clicks: scripts act on those, too. Left out are
     tasks whose script solves less than half of its pages, or whose episodes are longer than
-    ``longest`` tokens. What was measured is kept in ``folder``/needs.json.
+    ``longest`` tokens. ``thoughts``: as in `measure_needs`. What was measured is kept in
+    ``folder``/needs.json.
     """
     path = folder / "needs.json"
     needs = kept_needs(path)
     if needs is None:
-        measured = measure_needs(tasks, clients, tokenizer, listeners=True, longest=longest)
+        measured = measure_needs(tasks, clients, tokenizer, True, longest, thoughts)
         needs = keep_needs(path, measured)
     shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
     config = config_of(shown)
-    prompt = replace(config.prompt, listeners=True)
+    prompt = replace(config.prompt, listeners=True, thoughts=thoughts)
     config = replace(config, prompt=prompt, max_length=longest + SPARE_LENGTH)
     return Taught(tuple(shown), config)
 
