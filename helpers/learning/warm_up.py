@@ -219,9 +219,10 @@ def demonstrate(
 
 def script_for(config: RolloutConfig) -> Agent:
     """`script_of`, with a thought before each action where the config asks for thoughts."""
-    if not config.prompt.thoughts:
+    prompt = config.prompt
+    if not prompt.thoughts:
         return script_of
-    return lambda observation, turn: with_thought(observation, script_of(observation, turn))
+    return lambda seen, turn: with_thought(seen, script_of(seen, turn), prompt)
 
 
 def script_of(observation: BrowserObservation, turn: int) -> str:

@@ -159,7 +159,7 @@ def test_every_task_with_a_reason_has_a_script():
 def test_on_real_pages_a_thought_is_one_line_and_the_action_the_next(browsers, policy):
     prompt = PromptConfig(examples=(), listeners=True, thoughts=True)
     config = RolloutConfig(max_turns=16, max_tokens=256, max_length=6_000, prompt=prompt)
-    tasks = random.Random(0).sample(sorted(REASONS), 12)
+    tasks = random.Random(0).sample(sorted(REASONS), 6)
     pages = [EpisodeSpec(task, train_seeds(task)[0]) for task in (*tasks, "click-menu")]
     episodes = play(pages, browsers, ScriptPlayer(script_for(config), policy.tokenizer), config)
     for episode in episodes:

@@ -22,7 +22,7 @@ from helpers.browser.orders import base_task
 from helpers.evaluation.scripted.forms import MONTHS
 from helpers.evaluation.scripted.page import find
 from helpers.evaluation.scripted.words import same_meaning
-from helpers.policy.prompts import page_lines
+from helpers.policy.prompts import PromptConfig, page_lines
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation
@@ -123,12 +123,16 @@ def thought_of(task: str, look: Look) -> str:
     return " | ".join(said)
 
 
-def with_thought(observation: BrowserObservation, answer: str) -> str:
-    """An answer below its thought; what is no action stays as it is."""
+def with_thought(observation: BrowserObservation, answer: str, prompt: PromptConfig) -> str:
+    """An answer below its thought; what is no action stays as it is.
+
+    ``prompt``: what the policy reads, of which the thought is made.
+    """
     action = parse_action(answer)
     if not action.ok:
         return answer
-    lines = page_lines(observation.axtree_txt, observation.goal, elements=observation.elements)
+    elements = observation.elements if prompt.listeners else ()
+    lines = page_lines(observation.axtree_txt, observation.goal, prompt.free_text, elements)
     thought = thought_of(base_task(observation.task), Look(observation.goal, lines, action))
     return f"{thought}\n{answer}" if thought else answer
 
