@@ -41,8 +41,8 @@ def told(request):
 
 
 def numbers(language, word):
-    """The numbers of the first paragraph that has a word."""
-    text = PAGES[language].read_text()
+    """The numbers of the first paragraph about the arms that has a word."""
+    text = PAGES[language].read_text().partition("`make arms`")[2]
     paragraph = next(part for part in text.split("\n\n") if word in part)
     return set(map(int, re.findall(r"\d+", paragraph)))
 
