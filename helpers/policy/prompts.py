@@ -204,6 +204,12 @@ def page_lines(
     return [line for _, line in lines]
 
 
+def shown_lines(observation: BrowserObservation, config: PromptConfig) -> list[str]:
+    """The page's lines as a policy with this prompt reads them."""
+    elements = observation.elements if config.listeners else ()
+    return page_lines(observation.axtree_txt, observation.goal, config.free_text, elements)
+
+
 def _user_message(page: Sequence[str] | None, goal: str | None, notes: Sequence[str] = ()) -> str:
     """One user message: notes, the page, and at the end, next to the answer's place, the goal."""
     lines = list(notes)
@@ -227,10 +233,7 @@ def observation_text(
         notes.append(f"URL: {observation.url}")
     if not first and observation.error:
         notes.append(f"Error: {observation.error.splitlines()[0][:200]}")
-    page = None
-    if config.page:
-        elements = observation.elements if config.listeners else ()
-        page = page_lines(observation.axtree_txt, observation.goal, config.free_text, elements)
+    page = shown_lines(observation, config) if config.page else None
     return _user_message(page, observation.goal if first else None, notes)
 
 

@@ -68,7 +68,7 @@ def counted(role: str) -> Agent:
 
     def act(seen: BrowserObservation, turn: int) -> str:
         counts = re.search(r"\d(?:st|nd|rd|th)", seen.goal)
-        return click(with_role(seen, role)[ordinal(seen) - 1 if counts else 0])
+        return click(with_role(seen, role)[ordinal(seen.goal) - 1 if counts else 0])
 
     return act
 

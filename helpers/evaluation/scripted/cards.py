@@ -63,7 +63,7 @@ def copy(seen: BrowserObservation, turn: int) -> str:
     areas, fields = [e for e in boxes if e.value], [e for e in boxes if not e.value]
     if not fields:
         return submit(seen)
-    place = ordinal(seen) - 1 if re.search(r"\d(?:st|nd|rd|th)", seen.goal) else 0
+    place = ordinal(seen.goal) - 1 if re.search(r"\d(?:st|nd|rd|th)", seen.goal) else 0
     return fill(fields[0], areas[place].value)
 
 

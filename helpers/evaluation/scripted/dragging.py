@@ -45,7 +45,7 @@ def to_place(seen: BrowserObservation, turn: int) -> str:
     elif where in ("top", "bottom"):
         place = 0 if where == "top" else len(names) - 1
     else:
-        place = ordinal(seen) - 1
+        place = ordinal(seen.goal) - 1
     items = with_role(seen, "listitem")
     return drag(items[begin], items[place])
 

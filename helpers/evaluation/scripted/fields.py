@@ -39,7 +39,7 @@ def word_of_goal_in_case(seen: BrowserObservation) -> list[str]:
 def word_of_text(seen: BrowserObservation) -> list[str]:
     """The word of the page's text that the goal counts."""
     words = re.findall(r"[A-Za-z]+", " ".join(plain_texts(seen)))
-    return [words[ordinal(seen) - 1]]
+    return [words[ordinal(seen.goal) - 1]]
 
 
 def whole_text(seen: BrowserObservation) -> list[str]:

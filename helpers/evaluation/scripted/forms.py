@@ -73,7 +73,7 @@ def movie_search(seen: BrowserObservation, turn: int) -> str:
 def search_engine(seen: BrowserObservation, turn: int) -> str:
     """Searches, goes to the page of the result that the goal counts, and clicks it. The results
     stand in front of the list of pages."""
-    wanted = ordinal(seen) - 1
+    wanted = ordinal(seen.goal) - 1
     if turn == 0:
         return fill(with_role(seen, "textbox")[0], first_quoted(seen))
     if turn == 1:

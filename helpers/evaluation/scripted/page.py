@@ -90,9 +90,9 @@ def find(pattern: str, text: str) -> re.Match[str]:
     return match
 
 
-def ordinal(seen: BrowserObservation) -> int:
-    """The place that the goal counts to: "the 3rd word" is 3; ValueError where it counts none."""
-    return int(find(r"(\d+)(?:st|nd|rd|th)", seen.goal)[1])
+def ordinal(goal: str) -> int:
+    """The place that a goal counts to: "the 3rd word" is 3; ValueError where it counts none."""
+    return int(find(r"(\d+)(?:st|nd|rd|th)", goal)[1])
 
 
 def number_to_select(seen: BrowserObservation) -> int:

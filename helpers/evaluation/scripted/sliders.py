@@ -118,7 +118,7 @@ def tick_and_submit(seen: BrowserObservation) -> str:
     boxes = with_role(seen, "checkbox")
     if any(box.value == "true" for box in boxes):
         return submit(seen)
-    return click(boxes[ordinal(seen) - 1])
+    return click(boxes[ordinal(seen.goal) - 1])
 
 
 alone = Sliders(number_of_goal, ALONE)

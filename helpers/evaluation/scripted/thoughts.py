@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 from helpers.browser.actions import ParsedAction, parse_action
 from helpers.browser.orders import base_task
 from helpers.evaluation.scripted.forms import MONTHS
-from helpers.evaluation.scripted.page import find
+from helpers.evaluation.scripted.page import find, ordinal
 from helpers.evaluation.scripted.words import same_meaning
-from helpers.policy.prompts import PromptConfig, page_lines
+from helpers.policy.listeners import line_of
+from helpers.policy.prompts import PromptConfig, shown_lines
 
 if TYPE_CHECKING:  # importing OpenEnv's types takes seconds
     from helpers.browser.models import BrowserObservation
@@ -47,7 +48,7 @@ class Shown:
     @property
     def line(self) -> str:
         """Its line up to its number."""
-        return f'"{self.name}" {self.role} {self.bid}'
+        return line_of(self.name, self.role, self.bid)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,11 @@ class Look:
     def texts(self) -> list[str]:
         """The lines that are no elements, top down."""
         return [line for line in self.lines if not _ELEMENT.match(line)]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The texts that are whole numbers, top down."""
+        return [text for text in self.texts if re.fullmatch(r"-?\d+", text)]
 
     @cached_property
     def target(self) -> Shown | None:
@@ -131,9 +137,8 @@ def with_thought(observation: BrowserObservation, answer: str, prompt: PromptCon
     action = parse_action(answer)
     if not action.ok:
         return answer
-    elements = observation.elements if prompt.listeners else ()
-    lines = page_lines(observation.axtree_txt, observation.goal, prompt.free_text, elements)
-    thought = thought_of(base_task(observation.task), Look(observation.goal, lines, action))
+    look = Look(observation.goal, shown_lines(observation, prompt), action)
+    thought = thought_of(base_task(observation.task), look)
     return f"{thought}\n{answer}" if thought else answer
 
 
@@ -156,11 +161,6 @@ def _label_of(look: Look) -> str:
     if match:
         return match["name"] if match["role"] == "rowheader" else ""
     return before if len(before) < _LONGEST_LABEL else ""
-
-
-def _counted(look: Look) -> int:
-    """The place that the goal counts to: "the 3rd word" is 3."""
-    return int(find(r"(\d+)(?:st|nd|rd|th)", look.goal)[1])
 
 
 # ---- choosing ----
@@ -231,7 +231,7 @@ def _kth_of_role(look: Look) -> str:
 def _counted_words(look: Look) -> str:
     """The words of a text, numbered up to the one that is asked for."""
     words = re.findall(r"[A-Za-z]+", " ".join(look.texts))
-    numbered = [f"{k} {word}" for k, word in enumerate(words[: _counted(look)], 1)]
+    numbered = [f"{k} {word}" for k, word in enumerate(words[: ordinal(look.goal)], 1)]
     return " ".join(numbered) if look.filled else ""
 
 
@@ -262,7 +262,7 @@ def _solved_for_x(look: Look) -> str:
 
 def _odd_or_even(look: Look) -> str:
     """Which number it is about, and what it is."""
-    numbers = [text for text in look.texts if re.fullmatch(r"-?\d+", text)]
+    numbers = look.numbers
     if look.hands_in:
         return f"{len(numbers)} of {len(numbers)} done"
     buttons = [shown for shown in look.elements if shown.name in ("Odd", "Even")]
@@ -362,7 +362,7 @@ def _result(look: Look) -> str:
     """On which page of results the wanted one is; three are on each."""
     if not any("https" in text for text in look.texts):
         return ""
-    page, place = divmod(_counted(look) - 1, 3)
+    page, place = divmod(ordinal(look.goal) - 1, 3)
     return f"{page * 3 + place + 1} is {place + 1} on page {page + 1}"
 
 
@@ -397,7 +397,7 @@ def _day_of_calendar(look: Look) -> str:
 def _slider(look: Look) -> str:
     """Where the sliders are, and where they should be; then which box it is."""
     wanted = re.findall(r"-?\d+", look.goal)
-    shown = [text for text in look.texts if re.fullmatch(r"-?\d+", text)]
+    shown = look.numbers
     boxes = look.with_role("checkbox")
     if boxes:  # the goal names a box after the number
         wanted = wanted[:1]
