@@ -6,13 +6,13 @@ harness and TRL's tools. So the same answer means the same everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from helpers.browser.actions import ParsedAction, actions_beside, parse_action
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode, Turn
-from helpers.policy.prompts import page_lines
+from helpers.policy.prompts import shown_lines
 
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
@@ -103,8 +103,7 @@ class RunningEpisode:
     def _lines_of(self, seen: BrowserObservation) -> list[str]:
         """The page for whoever reads the episode: with its free text, also where the policy gets
         none."""
-        elements = seen.elements if self.config.prompt.listeners else ()
-        return page_lines(seen.axtree_txt, seen.goal, elements=elements)
+        return shown_lines(seen, replace(self.config.prompt, free_text=True))
 
     def _box_of(self, action: ParsedAction) -> Box | None:
         """Where the element is drawn that an action is about."""

@@ -10,6 +10,7 @@ from helpers.evaluation.scripted.page import (
     click,
     find,
     first_quoted,
+    minutes,
     ordinal,
     plain_texts,
     quoted,
@@ -88,8 +89,7 @@ def ticket(seen: BrowserObservation, turn: int) -> str:
     """Books the cheapest, dearest, shortest or longest flight."""
     buttons = [e for e in with_role(seen, "button") if e.name.startswith("Book for")]
     if "duration" in seen.goal:
-        durations = re.findall(r"StaticText '(\d+)h (\d+)m'", seen.axtree_txt)
-        values = [60 * int(hours) + int(minutes) for hours, minutes in durations]
+        values = minutes(plain_texts(seen))
     else:
         values = [int(e.name.rpartition("$")[2]) for e in buttons]
     largest = re.search("most expensive|longest", seen.goal)

@@ -13,6 +13,7 @@ from helpers.evaluation.scripted.page import (
     fill,
     find,
     first_quoted,
+    minutes,
     nodes,
     number_to_select,
     ordinal,
@@ -197,9 +198,8 @@ def _best_offer(seen: BrowserObservation, offers: list[Element], kind: str) -> E
     """The cheapest or shortest of the flights that are offered."""
     if kind == "cheapest":
         return min(offers, key=lambda e: int(e.name.rpartition("$")[2]))
-    times = (re.fullmatch(r"(\d+)h (\d+)m", text) for text in plain_texts(seen))
-    minutes = [60 * int(time[1]) + int(time[2]) for time in times if time]
-    return offers[minutes.index(min(minutes))]
+    durations = minutes(plain_texts(seen))
+    return offers[durations.index(min(durations))]
 
 
 def _city(seen: BrowserObservation, field: Element, city: str) -> str:

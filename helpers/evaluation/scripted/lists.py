@@ -14,6 +14,7 @@ from helpers.evaluation.scripted.page import (
     quoted,
     select,
     submit,
+    to_tick,
     with_name,
     with_role,
 )
@@ -38,8 +39,7 @@ def tick(role: str) -> Agent:
     in."""
 
     def act(seen: BrowserObservation, turn: int) -> str:
-        names = find(r"^Select (.*?)(?: and click Submit\.?)?$", seen.goal)[1].split(", ")
-        for name in names:
+        for name in to_tick(seen.goal):
             box = with_name(seen, name, role)
             if box and box.value != "true":
                 return click(box)

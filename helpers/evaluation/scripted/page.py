@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,12 @@ def whole_numbers(seen: BrowserObservation) -> list[int]:
     return [int(text) for text in plain_texts(seen) if re.fullmatch(r"-?\d+", text)]
 
 
+def minutes(texts: Iterable[str]) -> list[int]:
+    """The durations among these texts, in minutes: "5h 12m" is 312."""
+    found = (re.fullmatch(r"(\d+)h (\d+)m", text) for text in texts)
+    return [60 * int(duration[1]) + int(duration[2]) for duration in found if duration]
+
+
 def nameless(seen: BrowserObservation) -> list[Element]:
     """The elements that take clicks and that the tree does not name, in the order of the page."""
     return [e for e in seen.elements if e.clickable and not e.name and e.role == "generic"]
@@ -93,6 +99,12 @@ def find(pattern: str, text: str) -> re.Match[str]:
 def ordinal(goal: str) -> int:
     """The place that a goal counts to: "the 3rd word" is 3; ValueError where it counts none."""
     return int(find(r"(\d+)(?:st|nd|rd|th)", goal)[1])
+
+
+def to_tick(goal: str) -> list[str]:
+    """The names that a goal lists: "Select a, b and click Submit."; ValueError where it lists
+    none."""
+    return find(r"^Select (.*?)(?: and click Submit\.?)?$", goal)[1].split(", ")
 
 
 def number_to_select(seen: BrowserObservation) -> int:

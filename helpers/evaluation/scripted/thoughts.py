@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from helpers.browser.actions import ParsedAction, parse_action
 from helpers.browser.orders import base_task
 from helpers.evaluation.scripted.forms import MONTHS
-from helpers.evaluation.scripted.page import find, ordinal
+from helpers.evaluation.scripted.page import find, minutes, ordinal, to_tick
 from helpers.evaluation.scripted.words import same_meaning
 from helpers.policy.listeners import line_of
 from helpers.policy.prompts import PromptConfig, shown_lines
@@ -168,7 +168,7 @@ def _label_of(look: Look) -> str:
 
 def _next_box(look: Look) -> str:
     """The word of the goal after which the next one comes."""
-    words = find(r"^Select (.*?)(?: and click Submit\.?)?$", look.goal)[1].split(", ")
+    words = to_tick(look.goal)
     if words == ["nothing"]:
         return "nothing"
     ticked = {box.name for box in look.with_role("checkbox") if "true" in box.state}
@@ -197,17 +197,11 @@ def _cheapest_or_shortest(look: Look) -> str:
         offers = re.findall(r"\$(\d+)", "\n".join(look.lines))
         size = [int(offer) for offer in offers]
     else:
-        offers = [text for text in look.texts if re.fullmatch(r"\d+h \d+m", text)]
-        size = [60 * int(hours) + int(minutes) for hours, minutes in map(_hours, offers)]
+        offers = [text for text in look.texts if minutes([text])]
+        size = minutes(offers)
     most = "longest" in look.goal or "most expensive" in look.goal
     wanted = (max if most else min)(size)
     return f"{', '.join(offers)}: {offers[size.index(wanted)]}"
-
-
-def _hours(duration: str) -> tuple[str, str]:
-    """Hours and minutes of "5h 12m"."""
-    hours, minutes = duration.removesuffix("m").split("h ")
-    return hours, minutes
 
 
 def _flight(look: Look) -> str:
