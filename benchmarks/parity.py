@@ -55,13 +55,13 @@ def choose() -> None:
     A task may where its episodes on a page that others have used (one short one, two, three long
     ones) are stock's, and are in everything that we show, boxes and values too, those on a page
     loaded anew; and where nothing of a hostile episode shows in the next one (`benchmarks.reuse`).
-    Tried with the page's elements kept, then, for the tasks that this is not true of, with copies
-    of them.
+    Tried with the page's elements kept; for the tasks that this is not true of with copies of them;
+    then with those of its source, on which the page's own start is run once more.
     """
     golden = read_golden()
     anew = compare_all(golden, before=0, rules=PageRules(in_place={}))
     chosen: dict[str, str] = {}
-    for how in ("keep", "copy"):
+    for how in ("keep", "copy", "remake"):
         left = [episode for episode in golden if episode["task"] not in chosen]
         reasons = reasons_against(how, left, anew)
         equal = [task for task, found in reasons.items() if not found]

@@ -43,11 +43,17 @@ LOOK = """(element, clicks) => {
     return {blocked, changes, middle: changes ? __course.middleInView(element) : null};
 }"""
 # The same for the one element that has a bid, asked in one message: a locator needs eight.
-OF_BID = """([bid, argument]) => {
+OF_BID = """async ([bid, argument]) => {
     const element = window.__course && __course.only(bid);
-    return element ? {said: (FUNCTION)(element, argument)} : null;
+    return element ? {said: await (FUNCTION)(element, argument)} : null;
 }"""
 DRAW_ICONS = "() => window.__course && __course.drawIcons()"
+# A page may disable the field that it sees focused. The field loses the focus with the next frame,
+# and a key that comes before it may be lost with it.
+FOCUS = """element => {
+    element.focus();
+    return window.__course && __course.drawBlur();
+}"""
 EXPECT_CLICK = "element => window.__course && __course.expectClick(element, false)"
 CLICK_SO_FAR = "() => window.__course ? __course.clickSoFar() : null"
 FORGET_CLICK = "() => window.__course && __course.forgetClick()"
@@ -265,6 +271,8 @@ class LoadTolerantLocator:
                 # Playwright tries for the whole time, then fails. Without the keys before this
                 # one, which would be held down ever after.
                 self._locator.press(key, timeout=STOCK_MS)
+        with suppress(PlaywrightError):  # who presses is told, in the words for a press
+            self._ask(FOCUS)
         try:
             self._locator.press(key_comb, timeout=PATIENCE_MS)
         except PlaywrightTimeout as error:

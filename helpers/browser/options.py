@@ -16,10 +16,11 @@ IN_PLACE = Path(__file__).with_name("in_place.json")
 @functools.cache
 def chosen_in_place() -> dict[str, str]:
     """The tasks whose page may start the next episode without being loaded again, and whether its
-    elements are then kept ("keep") or replaced by copies ("copy", both in page_restart.js): those
-    where nothing that is shown differs, whatever was done before, as ``python -m benchmarks.parity
-    --choose`` found (`benchmarks.reuse` looks again). It compares no pictures, so an episode with
-    pictures always loads its page."""
+    elements are then kept ("keep"), replaced by copies ("copy") or made from the page's source as
+    when it had loaded ("remake", all in page_restart.js): those where nothing that is shown
+    differs, whatever was done before, as ``python -m benchmarks.parity --choose`` found
+    (`benchmarks.reuse` looks again). It compares no pictures, so an episode with pictures always
+    loads its page."""
     return json.loads(IN_PLACE.read_text())
 
 

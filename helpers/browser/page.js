@@ -14,14 +14,15 @@
     frames.forgetMouse();
     screenshot.forgetPicture();
   };
-  const {keep, copy} = (/*page_restart.js*/)(forgetEpisode);
+  const {keep, copy, remake} = (/*page_restart.js*/)(forgetEpisode);
 
   // What Python calls. The page can neither change nor replace it.
-  const {advance, mouseHasMoved} = frames;
+  const {advance, drawBlur, mouseHasMoved} = frames;
   const {drawIcons, changesUnderMouse} = images;
   const {readyForPicture, hoversAsBefore, readyForAction} = screenshot;
   const course = {
     advance,
+    drawBlur,
     mouseHasMoved,
     drawIcons,
     changesUnderMouse,
@@ -30,6 +31,7 @@
     readyForAction,
     keep,
     copy,
+    remake,
     ...clicks,
     ...marks,
   };

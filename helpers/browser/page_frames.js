@@ -56,5 +56,8 @@
     return drawFrames((moves ? 3 : 0) + (changes ? 2 : 0));
   };
 
-  return {advance, drawFrames, hoverIsDue, mouseHasMoved, forgetMouse};
+  // Take the focus from what has just lost the right to it.
+  const drawBlur = () => drawFrames(blurIsDue() ? 2 : 0);
+
+  return {advance, drawBlur, drawFrames, hoverIsDue, mouseHasMoved, forgetMouse};
 }

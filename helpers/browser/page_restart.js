@@ -3,8 +3,8 @@
 forgetEpisode => {
   // ---- as it was ----
   const born = new Map(); // element -> the attributes that marking overwrites, as they were
-  let body = []; // copies of what the body holds when it has loaded
-  let calendar = null; // jQuery UI's date picker then
+  let source = null; // what the page's file says, before the page's own listeners have run
+  let loaded = null; // what they have made of it
   const noteAttributes = () => {
     for (const element of document.querySelectorAll("*")) {
       born.set(element, ["value", "checked"].map(name => [name, element.getAttribute(name)]));
@@ -12,15 +12,21 @@ forgetEpisode => {
   };
   window.addEventListener("load", noteAttributes, {capture: true, once: true});
   const CORES = ["reward-display", "click-canvas", "sync-task-cover"]; // BrowserGym takes them away
-  const noteBody = () => {
+  // Copies of what the body holds, and of jQuery UI's date picker.
+  const copies = () => {
     const own = [...document.body.childNodes].filter(node => !CORES.includes(node.id));
-    body = own.map(node => node.cloneNode(true));
     const picker = window.jQuery && jQuery.datepicker;
-    calendar = picker && {...picker, dpDiv: picker.dpDiv[0].cloneNode(true)};
+    return {
+      body: own.map(node => node.cloneNode(true)),
+      calendar: picker && {...picker, dpDiv: picker.dpDiv[0].cloneNode(true)},
+    };
   };
-  // After the page's own listeners, which stand in its source.
-  const noteBodyLast = () => window.addEventListener("load", noteBody, {once: true});
-  document.addEventListener("DOMContentLoaded", noteBodyLast, {once: true});
+  const noteSource = () => {
+    source = copies();
+    // After the page's own listeners, which stand in its source.
+    window.addEventListener("load", () => { loaded = copies(); }, {once: true});
+  };
+  document.addEventListener("DOMContentLoaded", noteSource, {once: true});
 
   // ---- what a user's edits and focus leave behind ----
   // The page's own listeners have no part in forgetting the edits.
@@ -57,7 +63,7 @@ forgetEpisode => {
     end.remove();
   };
 
-  // ---- elements: kept, or replaced by copies ----
+  // ---- elements: kept, replaced by copies, or made anew ----
   const isMark = name => name === "bid" || name.startsWith("browsergym_");
   const clean = element => {
     for (const {name} of [...element.attributes]) {
@@ -99,9 +105,12 @@ forgetEpisode => {
       });
     };
   };
-  const restoreCalendar = () => {
+  const restoreCalendar = calendar => {
     const picker = jQuery.datepicker;
     const {dpDiv, initialized} = picker;
+    for (const name of Object.keys(picker)) {
+      if (!(name in calendar)) delete picker[name];
+    }
     Object.assign(picker, calendar, {dpDiv, initialized});
     const div = dpDiv[0];
     for (const {name} of [...div.attributes]) div.removeAttribute(name);
@@ -109,10 +118,20 @@ forgetEpisode => {
     div.replaceChildren();
   };
   // The body gets copies of its elements, which have no listeners and no widgets yet.
-  const copyElements = () => {
+  const putCopies = ({body, calendar}) => {
     document.body.replaceChildren(...body.map(node => node.cloneNode(true)));
     countFromStart();
-    if (calendar) restoreCalendar();
+    if (calendar) restoreCalendar(calendar);
+  };
+  const copyElements = () => putCopies(loaded);
+  // The widgets that the page makes when it has loaded, it makes again. It would wait for a click
+  // on "START" then, as after loading; the set-up starts the episode without one.
+  const remakeElements = () => {
+    putCopies(source);
+    const {startEpisode} = core;
+    core.startEpisode = () => {};
+    window.onload();
+    core.startEpisode = startEpisode;
   };
 
   // As after loading: no timer, no bid, nothing focused, and Tab starts from the top.
@@ -125,5 +144,9 @@ forgetEpisode => {
     forgetPlace();
   };
 
-  return {keep: restart(keepElements), copy: restart(copyElements)};
+  return {
+    keep: restart(keepElements),
+    copy: restart(copyElements),
+    remake: restart(remakeElements),
+  };
 }

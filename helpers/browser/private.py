@@ -13,9 +13,10 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import FrameType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import browsergym.core.action.functions as browsergym_actions
+import browsergym.core.observation as browsergym_observation
 import playwright
 from browsergym.core.action.utils import get_elem_by_bid
 from browsergym.miniwob.base import AbstractMiniwobTask
@@ -120,6 +121,22 @@ class ExtractionPage:
         return self._cdp._sync(self._cdp._impl_obj.send(method, params))
 
 
+ELEMENT_NODE = 1  # the DOM's number of this kind of node
+
+
+def dom_snapshot(page: ExtractionPage) -> dict[str, Any]:
+    """BrowserGym's snapshot of the document, without the paint order, which nobody reads, and
+    without the three rectangles of each node. Of those BrowserGym reads whether there are any: an
+    element that is drawn has some, a text has none."""
+    snapshot = browsergym_observation.extract_dom_snapshot(
+        cast(Page, page), include_dom_rects=False, include_paint_order=False
+    )
+    for document in snapshot["documents"]:
+        kinds, layout = document["nodes"]["nodeType"], document["layout"]
+        layout["clientRects"] = [kinds[node] == ELEMENT_NODE for node in layout["nodeIndex"]]
+    return snapshot
+
+
 @functools.cache
 def known_keys() -> frozenset[str]:
     """The names that Playwright's ``press`` knows as keys, read from its driver: its keyboard
@@ -169,13 +186,15 @@ def call_action(
 
 
 _ASYNC_MARK = "async ([parent_bid, bid_attr_name,"
-# What is taken out of frame_mark_elements.js where nobody asks for visibility ratios: waiting for
-# them costs two frames. The rest is verbatim.
+# What is taken out of frame_mark_elements.js where nobody asks for visibility ratios and the set of
+# marks: waiting for the first costs two frames, and the second a layout of the page and a look at
+# what lies above for each element. The rest is verbatim.
 _WITHOUT_VISIBILITY = (
     (_ASYNC_MARK, "const mark = ([parent_bid, bid_attr_name,"),
     ("elems_to_be_visited.add(elem);", ""),
     ("intersection_observer.observe(elem);", ""),
     ("await until(() => elems_to_be_visited.size == 0, visibility_marking_timeout);", ""),
+    ('["self", "child"].includes(whoCapturesCenterClick(elem))', "false"),
 )
 # Where they are asked for, the page's clock stands still, so the waiting goes by the real one.
 _WITH_VISIBILITY = (
@@ -274,7 +293,8 @@ class SetupPage:
 
 class LoadedPage(SetupPage):
     """A page on which the set-up has run before: what loads it and takes its display away does
-    nothing. ``how`` the page is made as new is "keep" or "copy", see page_restart.js."""
+    nothing. ``how`` the page is made as new is "keep", "copy" or "remake", see
+    page_restart.js."""
 
     def __init__(self, page: Page, cdp: CDPSession, how: str) -> None:
         super().__init__(page)

@@ -399,12 +399,11 @@ class Session:
         """Mark the elements and read the page: the focused element's bid, the DOM snapshot, the
         accessibility tree."""
         page = self.opened.page
-        extraction = cast(Page, self.opened.extraction)
+        extraction = self.opened.extraction
         # No MiniWoB task has frames inside.
         focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
-        # The paint order is read by nobody.
-        dom = stock.extract_dom_snapshot(extraction, include_paint_order=False)
-        tree = stock.extract_merged_axtree(extraction)
+        dom = private.dom_snapshot(extraction)
+        tree = stock.extract_merged_axtree(cast(Page, extraction))
         page.evaluate("() => __course.unmark()")
         return focused, dom, tree
 

@@ -236,6 +236,17 @@ def test_a_field_that_its_own_focus_disables_has_not_refused(field):
         LoadTolerantLocator(field).fill("abc", timeout=500)
 
 
+def test_tab_goes_on_from_a_field_that_its_own_focus_disables(session):
+    """Such a field loses the focus with the next frame. A key that came before that was lost, or
+    not, as the machine was busy or not."""
+    for _ in range(5):
+        session.reset("login-user-popup", 2)
+        seen = session.step("press('19', 'Tab')")
+        (popup,) = (e for e in seen["elements"] if e["name"] == "Cancel")
+        first = next(e for e in seen["elements"] if e["name"] == "OK" and e["bid"] > "20")
+        assert seen["focused_bid"] == first["bid"] == str(int(popup["bid"]) - 1)
+
+
 def test_options_are_chosen_once(session):
     """The page hears of a choice once, however long it takes over it."""
     start = session.reset("choose-list", 1)

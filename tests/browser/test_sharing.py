@@ -163,7 +163,7 @@ def test_the_wheel_turns_where_a_new_episode_has_the_mouse(session, between):
 # ---- what a page keeps ----
 
 
-@pytest.mark.parametrize("how", ["keep", "copy"])
+@pytest.mark.parametrize("how", ["keep", "copy", "remake"])
 def test_nothing_of_the_last_episode_can_be_brought_back(session, how):
     """Neither by undoing nor by redoing, and not by many of them."""
     session.close()
@@ -207,7 +207,13 @@ def test_no_task_page_stores_anything():
 
 # ---- all of it, by what the next episode does ----
 
-SAMPLE = ("enter-text", "email-inbox-star-reply", "click-scroll-list", "use-autocomplete")
+SAMPLE = (
+    "enter-text",
+    "email-inbox-star-reply",
+    "click-scroll-list",
+    "use-autocomplete",
+    "use-spinner",
+)
 
 
 @pytest.mark.slow
