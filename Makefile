@@ -45,8 +45,8 @@ course: setup  ## run the notebooks for real, into runs/<time>/ (NB=03 runs one,
 
 # A test often waits, for a page or for an engine to start: three workers keep two cores busy. Each takes up to 5 GB.
 TEST_WORKERS ?= $(shell awk '/MemTotal/ { print ($$2 > 20000000) ? 3 : 2 }' /proc/meminfo 2>/dev/null || echo 2)
-# A worker that a test has ended is not replaced: the next one would come to the same test.
-PYTEST = $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# A worker that a test has ended is not replaced: the next one would come to the same test. The slowest are named at the end.
+PYTEST = $(PY) -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 30 --durations-min 15
 
 # The newest packages (COURSE_UNPINNED=1) may bring other types, and another idea of form: the tests then run all the same.
 UNPINNED := $(filter 1,$(COURSE_UNPINNED))
