@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import FrameType, FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import browsergym.core.action.functions as browsergym_actions
 import browsergym.core.observation as browsergym_observation
@@ -129,12 +129,12 @@ class ExtractionPage:
 ELEMENT_NODE = 1  # the DOM's number of this kind of node
 
 
-def dom_snapshot(page: ExtractionPage) -> dict[str, Any]:
+def dom_snapshot(page: Page) -> dict[str, Any]:
     """BrowserGym's snapshot of the document, without the paint order, which nobody reads, and
     without the three rectangles of each node. Of those BrowserGym reads whether there are any: an
     element that is drawn has some, a text has none."""
     snapshot = browsergym_observation.extract_dom_snapshot(
-        cast(Page, page), include_dom_rects=False, include_paint_order=False
+        page, include_dom_rects=False, include_paint_order=False
     )
     for document in snapshot["documents"]:
         kinds, layout = document["nodes"]["nodeType"], document["layout"]

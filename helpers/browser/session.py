@@ -399,11 +399,11 @@ class Session:
         """Mark the elements and read the page: the focused element's bid, the DOM snapshot, the
         accessibility tree."""
         page = self.opened.page
-        extraction = self.opened.extraction
+        extraction = cast(Page, self.opened.extraction)
         # No MiniWoB task has frames inside.
         focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
         dom = private.dom_snapshot(extraction)
-        tree = stock.extract_merged_axtree(cast(Page, extraction))
+        tree = stock.extract_merged_axtree(extraction)
         page.evaluate("() => __course.unmark()")
         return focused, dom, tree
 
