@@ -49,7 +49,8 @@ def write_notebook(path, sources):
 def jupyterlab(top):
     """The port of a JupyterLab whose root is the folder work/ in ``top``.
 
-    At the end it and what it started are ended; a process that stays is a failure.
+    At the end it and what it started are ended; a process that it has started and that stays is a
+    failure.
     """
     environment = os.environ | {
         "JUPYTER_RUNTIME_DIR": str(top / "runtime"),
@@ -69,7 +70,13 @@ def jupyterlab(top):
     finally:
         started = psutil.Process(server.pid).children(recursive=True)
         server.terminate()  # it ends its kernel; with that the browser server ends
-        server.wait(30)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            # On a busy machine it has been seen to wait for ever, its work done, for a thread of
+            # anyio's. What it has started is looked at all the same.
+            server.kill()
+            server.wait()
         left = psutil.wait_procs(started, 20)[1]
         for process in left:
             process.kill()
