@@ -40,6 +40,9 @@ LONGEST = (  # files of a minute and more, the longest first
     "test_peers_training",
     "test_not_covered",
     "test_processes",
+    "test_marks",
+    "test_precision",
+    "test_kernel_in_jupyterlab",
 )
 
 

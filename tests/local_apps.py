@@ -5,6 +5,7 @@ import time
 from contextlib import contextmanager
 
 import uvicorn
+from patience import PATIENCE
 
 
 @contextmanager
@@ -21,4 +22,4 @@ def serving_app(app):
     finally:
         server.should_exit = True
         server.force_exit = True
-        thread.join(10)
+        thread.join(PATIENCE)

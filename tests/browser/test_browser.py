@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 
 import numpy
 import pytest
+from patience import PATIENCE
 
 from helpers.browser import (
     BrowserObservation,
@@ -243,7 +244,7 @@ def test_a_closed_client_gives_its_session_back():
         assert server.stats()["sessions"] == 1
         client.close()
         client.close()
-        deadline = time.time() + 10
+        deadline = time.time() + PATIENCE
         while server.stats()["sessions"] and time.time() < deadline:
             time.sleep(0.1)
         assert server.stats()["sessions"] == 0
@@ -407,7 +408,7 @@ def test_a_server_that_removed_its_log_still_says_why(monkeypatch, answers):
 
     def first_output_of_the_ended(process, seconds):
         line = first_output(process, seconds)
-        process.wait(60)
+        process.wait(PATIENCE)
         return line if answers else b""
 
     monkeypatch.setattr(launcher, "_first_output", first_output_of_the_ended)

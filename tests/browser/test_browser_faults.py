@@ -18,6 +18,7 @@ from urllib.error import HTTPError
 
 import psutil
 import pytest
+from patience import PATIENCE
 
 from benchmarks import faults, hostile_strings
 from benchmarks.faults import chromium_mains
@@ -45,7 +46,7 @@ def solves(env, seed=0):
     return env.step(text_match_agent(seen, 0)).reward == 1.0
 
 
-def gone(processes, seconds=8):
+def gone(processes, seconds=PATIENCE):
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
@@ -231,7 +232,7 @@ server.close()
 
 def test_a_forked_child_uses_the_server_and_leaves_it_running():
     done = subprocess.run(
-        [sys.executable, "-c", FORK], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", FORK], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.stdout.split() == ["1.0", "1.0"], done.stderr
 
@@ -428,7 +429,7 @@ def test_an_episode_has_an_end_even_for_who_only_waits(env):
 def status_of(url, headers):
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        return direct.open(urllib.request.Request(url, headers=headers), timeout=10).status
+        return direct.open(urllib.request.Request(url, headers=headers), timeout=PATIENCE).status
     except HTTPError as error:
         return error.code
 
@@ -454,7 +455,9 @@ def asked_over_http(server, path, **fields):
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
     body = json.dumps(fields).encode()
     try:
-        answer = direct.open(urllib.request.Request(server.url + path, body, headers), timeout=30)
+        answer = direct.open(
+            urllib.request.Request(server.url + path, body, headers), timeout=PATIENCE
+        )
     except HTTPError as error:
         answer = error
     return answer.status, json.load(answer)
@@ -494,7 +497,7 @@ def test_one_more_session_than_there_are_waits_for_its_turn():
         assert waiting.is_alive()
         assert not got
         first.close()
-        waiting.join(20)
+        waiting.join(PATIENCE)
         assert got[0].goal
         one_too_many = server.clients(2)[-1]
         full = "close a client, or start the server with more sessions"

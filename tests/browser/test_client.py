@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from in_python import run_script
 from local_apps import serving_app
+from patience import PATIENCE
 from stop_button import Interrupted, raised_after
 
 from helpers.browser import BrowserServerError, connect
@@ -56,7 +57,7 @@ class Held(Environment):
         self.steps += 1
         if action.action_str == "wait":
             self.reached.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(PATIENCE)
         return PageObservation(goal=self.task, text=action.action_str, done=False, reward=0.0)
 
     @property
@@ -189,7 +190,7 @@ def test_a_second_thread_may_not_step_while_a_call_runs(address):
     with connect(address) as env, ThreadPoolExecutor(1) as thread:
         env.reset("click-link", 1)
         first = thread.submit(held_step, env)
-        assert Held.reached.wait(10)
+        assert Held.reached.wait(PATIENCE)
         with pytest.raises(BrowserServerError, match="give each thread a client of its own"):
             env.step("click('2')")
         Held.go_on.set()
@@ -202,10 +203,10 @@ def test_a_second_threads_reset_gets_its_own_page_and_the_first_call_is_told(add
     with connect(address) as env, ThreadPoolExecutor(1) as thread:
         env.reset("click-link", 1)
         first = thread.submit(held_step, env)
-        assert Held.reached.wait(10)
+        assert Held.reached.wait(PATIENCE)
         assert env.reset("click-button", 2).goal == "click-button 2"
         with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
-            first.result(10)
+            first.result(PATIENCE)
         Held.go_on.set()
         assert env.step("click('3')").goal == "click-button 2"
 
@@ -247,9 +248,9 @@ def test_a_reset_that_asks_again_gives_way_to_a_later_one():
         time.sleep(0.5)
         later = threads.submit(env.reset, "click-button", 2)
         with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
-            earlier.result(10)
+            earlier.result(PATIENCE)
         Held.go_on.set()
-        assert later.result(10).goal == "click-button 2"
+        assert later.result(PATIENCE).goal == "click-button 2"
         assert env.step("click('3')").goal == "click-button 2"
 
 
@@ -271,10 +272,10 @@ def test_closing_ends_a_call_that_another_thread_makes(address):
     with connect(address) as env, ThreadPoolExecutor(1) as thread:
         env.reset("click-link", 1)
         first = thread.submit(held_step, env)
-        assert Held.reached.wait(10)
+        assert Held.reached.wait(PATIENCE)
         env.close()
         with pytest.raises(BrowserServerError, match="This client is closed"):
-            first.result(10)
+            first.result(PATIENCE)
         with pytest.raises(BrowserServerError, match="This client is closed"):
             env.reset("click-link", 1)
 
@@ -323,7 +324,7 @@ print(os.read(read, 65536).decode())
 
 
 def test_a_forked_child_and_its_parent_hear_only_their_own(address):
-    said = run_script(FORK, address, timeout=60)
+    said = run_script(FORK, address, timeout=PATIENCE)
     parent, child = (part.strip().splitlines() for part in said.split("---"))
     steps = [f"click-link 1 {step}" for step in range(40)]
     assert parent == ["click-link 1", *steps, "after"]
@@ -338,7 +339,7 @@ def test_a_connection_that_is_lost_from_sight_is_closed(address):
     with pytest.raises(BrowserServerError, match="close a client"):
         connect(address).reset("click-link", 1)
     del connections
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             with connect(address) as env:

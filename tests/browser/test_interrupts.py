@@ -12,6 +12,7 @@ from queue import Empty
 import psutil
 import pytest
 from jupyter_client.manager import KernelManager
+from patience import PATIENCE
 from stop_button import Interrupted, on_alarm
 
 from helpers.browser import BrowserServerError, start_browser_server
@@ -71,7 +72,7 @@ def moment(generator):
     return generator.choice([generator.uniform(1e-6, 1e-3), generator.uniform(1e-3, 0.05)])
 
 
-def settles(value, wanted, seconds=15):
+def settles(value, wanted, seconds=PATIENCE):
     """Whether ``value()`` becomes what is wanted."""
     deadline = time.monotonic() + seconds
     while value() != wanted and time.monotonic() < deadline:
@@ -153,7 +154,7 @@ def test_an_exception_thrown_into_a_thread_puts_no_reply_in_the_wrong_place(serv
     with server.client() as env:
         thread = threading.Thread(target=play, args=[env])
         thread.start()
-        thread.join(60)
+        thread.join(PATIENCE)
         assert len(thrown) == 40
         expect_page(env.reset(*ASKED[2]), ASKED[2], goals)
 
@@ -191,13 +192,13 @@ def test_a_thread_that_a_stopped_rollout_left_behind_does_not_disturb_the_next(s
 
     def load_late(running):
         handed_over.release()
-        assert begin.wait(30)
+        assert begin.wait(PATIENCE)
         load_page(running)
 
     def answer(observation, turn):
         begin.set()
         with pytest.raises(BrowserServerError, match="begun a new episode on this client"):
-            stopped.result(30)
+            stopped.result(PATIENCE)
         return text_match_agent(observation, turn)
 
     with ThreadPoolExecutor(1) as thread:
@@ -205,7 +206,7 @@ def test_a_thread_that_a_stopped_rollout_left_behind_does_not_disturb_the_next(s
         monkeypatch.setattr(RunningEpisode, "reset", load_late)
         other_pages = [EpisodeSpec("click-link", 3)] * 2
         stopped = thread.submit(play_agent, text_match_agent, other_pages, clients)
-        assert all(handed_over.acquire(timeout=30) for _ in clients)
+        assert all(handed_over.acquire(timeout=PATIENCE) for _ in clients)
         monkeypatch.setattr(RunningEpisode, "reset", load_page)
         episodes = play_agent(answer, [EpisodeSpec("click-button", n) for n in (1, 2)], clients)
         assert [episode.reward for episode in episodes] == [1.0, 1.0]
@@ -243,13 +244,13 @@ class Kernel:
         self.manager.start_kernel(cwd=str(ROOT))
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=PATIENCE)
 
     def start(self, code):
         """Run a cell; returns its number."""
         return self.client.execute(code)
 
-    def finish(self, cell, seconds=60):
+    def finish(self, cell, seconds=PATIENCE):
         """Wait for the cell. Returns what it printed, and the name of its error."""
         printed, error = "", ""
         while True:

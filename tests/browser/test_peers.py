@@ -11,6 +11,7 @@ import requests
 from browsergym.utils.obs import prune_html
 from openenv.core.env_server.mcp_types import Tool
 from openenv.core.harness import StepEnvSessionAdapter
+from patience import PATIENCE
 from peer_client import OBSERVED, BrowserGymAction, BrowserGymEnv, act
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect as connect_socket
@@ -156,7 +157,7 @@ def test_the_state_is_upstreams(peer):
 
 
 def test_a_bare_reset_over_plain_http_has_a_picture_too(server):
-    answer = requests.post(f"{server.url_with_token}/reset", json={}, timeout=30).json()
+    answer = requests.post(f"{server.url_with_token}/reset", json={}, timeout=PATIENCE).json()
     seen = answer["observation"]
     assert numpy.array(seen["screenshot"]).shape == STOCK_SIZE
     assert set(seen["metadata"]["browsergym_obs"]) == OBSERVED
@@ -274,12 +275,13 @@ def test_a_token_in_an_address_is_not_repeated_in_a_sentence(server):
 def test_the_token_counts_in_the_header_and_nowhere_else(server):
     """What stands in a request's first line is written down by servers and proxies on the way."""
     for path in (f"/stats?token={server.token}", f"/{server.token}/stats", "/stats"):
-        answer = requests.get(server.url + path, timeout=10)
+        answer = requests.get(server.url + path, timeout=PATIENCE)
         assert answer.status_code == 403
         assert "wants its token" in answer.text
-    assert requests.get(with_token(server, server.token) + "/stats", timeout=10).status_code == 200
+    answer = requests.get(with_token(server, server.token) + "/stats", timeout=PATIENCE)
+    assert answer.status_code == 200
     bearer = {"Authorization": f"bearer {server.token}"}
-    assert requests.get(server.url + "/stats", headers=bearer, timeout=10).status_code == 200
+    assert requests.get(server.url + "/stats", headers=bearer, timeout=PATIENCE).status_code == 200
     for header in (
         server.token,
         f"Basic {server.token}",
@@ -289,13 +291,14 @@ def test_the_token_counts_in_the_header_and_nowhere_else(server):
         "Bearer ",
     ):
         wrong = {"Authorization": header}
-        assert requests.get(server.url + "/stats", headers=wrong, timeout=10).status_code == 403
+        answer = requests.get(server.url + "/stats", headers=wrong, timeout=PATIENCE)
+        assert answer.status_code == 403
 
 
 def test_a_web_page_does_not_come_in_with_the_token_either(server):
     url = with_token(server, server.token)
     for origin in ("http://evil.example", "null", server.url):
-        answer = requests.get(url + "/stats", headers={"Origin": origin}, timeout=10)
+        answer = requests.get(url + "/stats", headers={"Origin": origin}, timeout=PATIENCE)
         assert answer.status_code == 403
         with pytest.raises(InvalidStatus, match="403"):
             connect_socket(f"{url.replace('http', 'ws')}/ws", origin=origin)

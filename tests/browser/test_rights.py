@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from patience import PATIENCE
 
 from helpers.browser import start_browser_server
 from helpers.browser.chromium import find_chromium
@@ -133,7 +134,7 @@ def as_ordinary_user(home):
         env=os.environ | {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

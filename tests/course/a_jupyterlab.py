@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import nbformat
 import psutil
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT
 
@@ -24,7 +25,7 @@ OPTIONS = [
 ]
 
 
-def wait_for(condition, seconds=40):
+def wait_for(condition, seconds=PATIENCE):
     """The first true value of ``condition()``.
 
     This is for what is not in the page, and for which Playwright does not wait by itself.

@@ -9,6 +9,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from patience import PATIENCE
 
 from helpers.settings.paths import NOTEBOOKS, ROOT
 
@@ -34,7 +35,7 @@ class Kernel:
         self.manager.start_kernel(cwd=str(NOTEBOOKS), env=env)
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=PATIENCE)
 
     def start(self, code):
         """Run a cell; returns its number."""
@@ -43,7 +44,7 @@ class Kernel:
     def messages(self, cell):
         """What a cell says, message by message, until it has ended."""
         while True:
-            message = self.client.get_iopub_msg(timeout=60)
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != cell:
                 continue
             if message["content"].get("execution_state") == "idle":
@@ -314,6 +315,6 @@ def test_a_cell_that_fails_still_fails_where_notebooks_are_executed(code):
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
     )
     with pytest.raises(CellExecutionError):
-        NotebookClient(notebook, timeout=60).execute()
+        NotebookClient(notebook, timeout=PATIENCE).execute()
     assert [output.output_type for output in notebook.cells[0].outputs] == ["error"]
     assert notebook.cells[1].outputs == []

@@ -26,6 +26,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT, notebook_paths
 from tools.set_repository import SETTING
@@ -288,7 +289,7 @@ def test_a_notebook_alone_says_what_it_needs_and_then_takes_a_zip_file(kernels, 
     kernel = kernels(tmp_path)
     [cell, *_] = CELLS.values()
     cell = SETTING.sub(lambda found: found[1], cell)
-    reply = kernel.client.execute_interactive(cell, timeout=60, output_hook=lambda _: None)
+    reply = kernel.client.execute_interactive(cell, timeout=PATIENCE, output_hook=lambda _: None)
     assert reply["content"]["ename"] == "SystemExit"
     assert "put its ZIP file beside this notebook as course.zip" in reply["content"]["evalue"]
     assert kernel.asked() == []

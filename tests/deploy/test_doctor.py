@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT
 from scripts import doctor
@@ -18,7 +19,7 @@ def run(*command, **env):
         cwd=ROOT,
         text=True,
         capture_output=True,
-        timeout=180,
+        timeout=PATIENCE,
         env={**os.environ, **{name: str(value) for name, value in env.items()}},
     )
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT
 
@@ -16,7 +17,7 @@ def make(*arguments):
         cwd=ROOT,
         text=True,
         capture_output=True,
-        timeout=180,
+        timeout=PATIENCE,
         env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"},
     )
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from patience import PATIENCE
 
 from helpers.browser import BrowserServerError, connect, start_browser_server
 from helpers.browser.remote import RemoteServers
@@ -28,7 +29,7 @@ TOKENS = {"01": "token-of-one", "02": "token-of-two"}
 def teacher():
     """A room of two seats with two sessions each."""
     with start_browser_server(
-        workers=1, sessions=4, seats=TOKENS, sessions_per_seat=2, timeout=120
+        workers=1, sessions=4, seats=TOKENS, sessions_per_seat=2, timeout=PATIENCE
     ) as server:
         yield server
 
@@ -105,7 +106,7 @@ def test_what_is_no_address_is_refused_in_a_sentence(monkeypatch, address):
 
 def test_a_server_of_ones_own_is_still_started_where_it_is_asked_for(monkeypatch):
     monkeypatch.setenv("COURSE_SERVERS", "http://127.0.0.1:9")
-    with start_browser_server(workers=1, host="0.0.0.0", token="mine", timeout=120) as server:
+    with start_browser_server(workers=1, host="0.0.0.0", token="mine", timeout=PATIENCE) as server:
         assert server.stats()["sessions"] == 0
 
 
@@ -156,7 +157,7 @@ def test_the_room_opens_prints_cards_and_opens_again_with_the_same_tokens(tmp_pa
             assert comes_back(env)
     finally:
         process.send_signal(signal.SIGINT)
-        rest = process.communicate(timeout=60)[0]
+        rest = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0
     assert "The room is closed" in rest
     cards = (tmp_path / "cards.html").read_text()

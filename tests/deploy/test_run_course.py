@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT
 from tools.run_report import Outcome, move_links, write_index
@@ -71,7 +72,7 @@ def run_course(folder, *arguments):
     command = [sys.executable, ROOT / "tools" / "run_course.py", "--folder", folder / "notebooks"]
     command += ["--out", folder / "runs", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, text=True, capture_output=True, timeout=180, env=os.environ
+        command, cwd=ROOT, text=True, capture_output=True, timeout=PATIENCE, env=os.environ
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from IPython.core.application import ENV_CONFIG_DIRS
+from patience import PATIENCE
 
 from helpers.settings.paths import ROOT
 from scripts import doctor
@@ -31,7 +32,7 @@ def run(*command, cwd=ROOT, **env):
         cwd=cwd,
         text=True,
         capture_output=True,
-        timeout=180,
+        timeout=PATIENCE,
         env={**os.environ, **env},
     )
 

@@ -14,6 +14,7 @@ import requests
 import yaml
 from openenv.cli._cli_utils import validate_env_structure
 from openenv.cli._validation import validate_running_environment
+from patience import PATIENCE
 
 from helpers.browser import BrowserServerError, connect
 from scripts.setup import find_uv
@@ -180,8 +181,8 @@ def test_the_server_of_the_container(space, monkeypatch):
         failed = [criterion for criterion in report["criteria"] if not criterion["passed"]]
         assert report["passed"], failed
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-        assert not psutil.wait_procs(tree, timeout=10)[1]
+        assert process.wait(PATIENCE) == 0
+        assert not psutil.wait_procs(tree, timeout=PATIENCE)[1]
     finally:
         process.kill()
         process.wait()
@@ -189,7 +190,7 @@ def test_the_server_of_the_container(space, monkeypatch):
 
 def test_without_a_token_it_does_not_start(space):
     process = start(space, BROWSER_SERVER_TOKEN="")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert said.startswith("Set BROWSER_SERVER_TOKEN")
     assert said.count("\n") == 1

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from documents import CODE_BLOCK, read, sections
+from patience import PATIENCE
 
 from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
@@ -96,7 +97,7 @@ def run_python(code, environment, **variables):
         env={**environment, **variables},
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

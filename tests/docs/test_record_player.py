@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from documents import read
+from patience import PATIENCE
 
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
@@ -79,7 +80,7 @@ def test_an_episode_that_was_not_recorded_so_is_refused(env, solved):
 def test_the_command_records_what_is_committed(tmp_path):
     options = ["--choose", "click-option#1", "--output", str(tmp_path / "player")]
     command = [sys.executable, "-m", "tools.record_player", *options]
-    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=180)
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     made = json.loads((tmp_path / "player" / "episodes.json").read_text(encoding="utf-8"))
     (episode,) = made["episodes"]

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 from a_chromium import a_chromium
 from documents import read
+from patience import PATIENCE
 
 from helpers.settings.paths import RECORDINGS, ROOT
 from tools.site.build import SiteError, build
@@ -219,7 +220,7 @@ def test_search_finds_a_word(tab, site, language, word, width):
     field.click()
     field.fill(word)
     field.press("End")  # the theme listens to keys, and Chinese is not typed by single ones
-    tab.wait_for_selector(".md-search-result__item", timeout=20_000)
+    tab.wait_for_selector(".md-search-result__item", timeout=1_000 * PATIENCE)
     found = tab.locator(".md-search-result__link").first
     assert word in tab.locator(".md-search-result__list").inner_text().lower()
     leads_to = unquote(found.get_attribute("href")).partition("?")[0].partition("#")[0]

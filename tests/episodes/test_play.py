@@ -5,6 +5,7 @@ import sys
 import threading
 
 import pytest
+from patience import PATIENCE
 from stop_button import Interrupted, on_alarm
 from tiny_models import tiny_llama
 
@@ -23,8 +24,6 @@ from helpers.episodes.tools import browser_tools
 from helpers.policy.completions import Completion
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.prompts import PromptConfig
-
-PATIENCE = 20  # seconds until a test gives up waiting for what never comes
 
 
 class Page:

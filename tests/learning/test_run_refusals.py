@@ -13,6 +13,7 @@ import pytest
 from datasets import Dataset
 from full_disk import largest_file, no_rights
 from jupyter_client.manager import start_new_kernel
+from patience import PATIENCE
 from tiny_models import tiny_llama
 
 from helpers import command_line
@@ -128,7 +129,7 @@ def notebook(folder):
     code = code.replace(
         "from pathlib", f"sys.path.insert(0, {str(ROOT / 'tests')!r})\nfrom pathlib"
     )
-    reply = client.execute_interactive(code, timeout=200, output_hook=lambda _: None)
+    reply = client.execute_interactive(code, timeout=PATIENCE, output_hook=lambda _: None)
     assert reply["content"]["status"] == "ok", reply["content"]
     yield manager
     client.stop_channels()
@@ -160,7 +161,9 @@ def test_the_folder_of_a_command_is_its_own(folder):
                 assert first.poll() is None
                 time.sleep(0.1)
             first.send_signal(signal.SIGSTOP)  # it holds the folder, and leaves the machine to us
-            second = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=200)
+            second = subprocess.run(
+                command, cwd=ROOT, text=True, capture_output=True, timeout=PATIENCE
+            )
         finally:
             first.kill()
     assert second.returncode == 2

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from huggingface_hub import constants
+from patience import PATIENCE
 
 from helpers.course.banner import setup
 from helpers.policy.at_hand import can_be_had, with_policy_at_hand
@@ -194,13 +195,13 @@ with Progress(2, "updates") as progress:
 def test_no_bar_of_another_library_is_drawn_and_the_courses_own_is():
     command = [sys.executable, "-c", BARS]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_POLICY": "smollm2-135m"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     after = done.stdout.partition("banner\n")[2]
     assert after.splitlines() == ["updates 2 of 2 · 0:00"]
     # The bars are real ones: without the banner they are drawn.
     drawn = subprocess.run(
-        [*command, "before"], env=env, capture_output=True, text=True, timeout=120
+        [*command, "before"], env=env, capture_output=True, text=True, timeout=PATIENCE
     )
     assert drawn.stderr.count("Capturing CUDA graphs:   0%") == 5

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 from logprobs import largest_gap, recomputed_logprobs
+from patience import PATIENCE
 
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_episodes
@@ -50,7 +51,7 @@ def url(tmp_path_factory):
             start_new_session=True,
         )
     try:
-        end = time.monotonic() + 240
+        end = time.monotonic() + PATIENCE
         while True:
             assert server.poll() is None and time.monotonic() < end, log.read_text()[-3_000:]
             try:
