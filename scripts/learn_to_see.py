@@ -19,6 +19,7 @@ import typer
 from helpers.command_line import run
 from helpers.settings.files import write_json
 from helpers.settings.machine import run_facts
+from helpers.settings.profiles import split_names
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 
 
@@ -51,7 +52,7 @@ def main(
     from helpers.policy.eyes import policy_with_eyes
 
     course = Course(
-        third=tuple(task.split(",")) if task else Course.third,
+        third=split_names(task) if task else Course.third,
         pages=pages,
         first_steps=first_steps,
         second_steps=second_steps,

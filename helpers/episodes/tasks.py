@@ -13,6 +13,7 @@ from helpers.browser.models import list_tasks, no_such_task
 from helpers.browser.orders import base_task
 from helpers.episodes.config import EpisodeSpec
 from helpers.settings.errors import ProfileError
+from helpers.settings.profiles import split_names
 
 # A seed fixes the instance of a task (texts, positions, the answer). The three ranges never meet.
 TEST_SEEDS = range(1_000)
@@ -119,7 +120,7 @@ def read_tasks(text: str) -> tuple[str, ...]:
     """
     lists = {"suite": TASKS, "unseen": UNSEEN}
     names: list[str] = []
-    for word in text.split(","):
+    for word in split_names(text):
         names.extend(lists.get(word, [word]))
     known = list_tasks()
     for name in names:

@@ -22,12 +22,17 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from helpers.settings.errors import ProfileError
 from helpers.settings.machine import this_machine, vllm_problem
 
-__all__ = ["PROFILES", "Profile", "ProfileError", "get_profile", "scaled"]
+__all__ = ["PROFILES", "Profile", "ProfileError", "get_profile", "scaled", "split_names"]
 
 Updates = Annotated[int, Field(ge=1, le=1_000_000)]
 Pages = Annotated[int, Field(ge=1, le=1_000)]  # as many as there are to test on
 Rate = Annotated[float, Field(gt=0, le=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Names as a setting or an option has them, with commas and perhaps spaces, one by one."""
+    return tuple(name.strip() for name in text.split(","))
 
 
 @dataclass(
@@ -139,7 +144,7 @@ class Profile(Settings):
     @property
     def tasks(self) -> tuple[str, ...]:
         """The names of ``task``, one by one."""
-        return tuple(name.strip() for name in self.task.split(","))
+        return split_names(self.task)
 
 
 # What a GPU's profile is made of:

@@ -4,6 +4,7 @@ or buttons, undo, focus order, the place of the mouse, or what a page keeps."""
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import miniwob
 import pytest
@@ -212,7 +213,7 @@ SAMPLE = (
     "email-inbox-star-reply",
     "click-scroll-list",
     "use-autocomplete",
-    "use-spinner",
+    "use-colorwheel",
 )
 
 
@@ -229,3 +230,16 @@ def test_the_sample_would_find_a_page_that_is_used_again_as_it_is_not_to_be():
     rules = PageRules(in_place={"choose-date": "keep"})
     leaks = reuse.audit(["choose-date"], rules=rules, kinds=["solution"], workers=1, timeout=120)
     assert {leak.task for leak in leaks} == {"choose-date"}
+
+
+@pytest.mark.parametrize(("now_fresh", "found"), [("10:31", 0), ("10:30", 1)])
+def test_what_a_fresh_page_shows_as_well_by_now_is_no_leak(monkeypatch, now_fresh, found):
+    """A time picker begins at this minute: it is another one than when the audit began."""
+    probe = next(iter(reuse.PROBES))
+    monkeypatch.setattr(reuse, "PROBES", {probe: reuse.PROBES[probe]})
+    minutes = iter(["10:30", now_fresh])
+    monkeypatch.setattr(reuse, "play_fresh", lambda *_: ([], [{"text": next(minutes)}]))
+    monkeypatch.setattr(reuse, "play_probe", lambda *_: ([], [{"text": "10:31"}]))
+    monkeypatch.setattr(reuse, "play_hostile", lambda *_: [])
+    server = SimpleNamespace(client=lambda: SimpleNamespace(close=lambda: None))
+    assert len(reuse.leaks_of(server, [0], ["typing"], "enter-time")) == found

@@ -39,7 +39,7 @@ def test_the_suite_is_three_tiers_of_real_tasks_and_keeps_some_apart():
 
 def test_a_command_lines_tasks_are_read_once():
     assert read_tasks("suite") == SUITE
-    assert read_tasks("click-test,suite") == SUITE
+    assert read_tasks("click-test, suite") == SUITE
     assert read_tasks("unseen,book-flight") == (*UNSEEN, "book-flight")
     with pytest.raises(ProfileError, match="click-nothing"):
         read_tasks("click-test,click-nothing")
