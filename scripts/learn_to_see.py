@@ -19,7 +19,7 @@ import typer
 from helpers.command_line import run
 from helpers.settings.files import write_json
 from helpers.settings.machine import run_facts
-from helpers.settings.profiles import split_names
+from helpers.settings.names import split_names
 from helpers.settings.run_folder import hold_folder, hold_to_settings, release_folder
 
 

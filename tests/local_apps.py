@@ -5,7 +5,6 @@ import time
 from contextlib import contextmanager
 
 import uvicorn
-from patience import PATIENCE
 
 
 @contextmanager
@@ -22,4 +21,4 @@ def serving_app(app):
     finally:
         server.should_exit = True
         server.force_exit = True
-        thread.join(PATIENCE)
+        thread.join(10)  # it is a daemon: one that stays disturbs nobody

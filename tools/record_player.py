@@ -32,6 +32,7 @@ from helpers.episodes.ledger import POLICY, Ledger
 from helpers.episodes.replay import replay
 from helpers.settings.errors import CourseError
 from helpers.settings.files import write_whole, writing
+from helpers.settings.names import split_names
 from helpers.settings.paths import RECORDINGS, ROOT
 
 SUITE = RECORDINGS / "suite"
@@ -207,7 +208,7 @@ def main(
     ),
 ) -> None:
     """Record the episodes that the site's player shows, with pictures, from two recordings."""
-    specs = [EpisodeSpec.read(name.strip()) for name in choose.split(",")]
+    specs = [EpisodeSpec.read(name) for name in split_names(choose)]
     sides = {
         side: find_episodes(path, specs)
         for side, path in zip(SIDES, (untrained, trained), strict=True)

@@ -30,6 +30,7 @@ from typing_extensions import override
 from helpers.command_line import run
 from helpers.output import clock
 from helpers.settings.errors import CourseError
+from helpers.settings.names import split_names
 from helpers.settings.paths import NOTEBOOKS, ROOT, notebook_paths, runs_folder
 from tools.committed_form import normalise
 from tools.run_report import Outcome, save_notebook, write_index, write_times
@@ -164,7 +165,7 @@ def overwrite(path: Path, notebook: NotebookNode) -> None:
 
 def choose(folder: Path, only: str) -> list[Path]:
     """The notebooks of a folder whose names begin with one of the parts of ``only`` (all: "")."""
-    parts = tuple(part.strip() for part in only.split(",") if part.strip())
+    parts = tuple(part for part in split_names(only) if part)
     paths = notebook_paths(folder.resolve())
     chosen = [path for path in paths if not parts or path.name.startswith(parts)]
     if not chosen:

@@ -126,12 +126,11 @@ forgetEpisode => {
   const copyElements = () => putCopies(loaded);
   // The colour wheels of the page's fields are made when its source has been read. One that is open
   // is told to close, or the next one would be shown as if the field before still had it.
-  const wheels = () => window.jscolor ? document.getElementsByClassName(jscolor.lookupClass) : [];
   const closeWheels = () => {
-    for (const field of wheels()) field.jscolor.hide();
+    for (const field of document.querySelectorAll(".jscolor")) field.jscolor.hide();
   };
   const remakeWheels = () => {
-    if (window.jscolor) jscolor.installByClassName(jscolor.lookupClass);
+    if (window.jscolor) jscolor.installByClassName("jscolor");
   };
   // The widgets that the page makes when it has loaded, it makes again. It would wait for a click
   // on "START" then, as after loading; the set-up starts the episode without one.

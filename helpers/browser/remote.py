@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from helpers.browser.client import BrowserClient, ClosedAtExit, connect, no_answer
 from helpers.browser.models import BrowserServerError
+from helpers.settings.names import split_names
 
 PLACE_SECONDS = 1.0
 NOT_KILLED = (
@@ -124,8 +125,7 @@ def servers_elsewhere() -> RemoteServers | None:
     """The servers of ``COURSE_SERVERS`` (addresses with commas; a token that is in none of them is
     ``COURSE_SERVER_TOKEN``), None where the variable is empty. BrowserServerError where one is no
     address."""
-    words = os.environ.get("COURSE_SERVERS", "").split(",")
-    urls = [word.strip() for word in words if word.strip()]
+    urls = [url for url in split_names(os.environ.get("COURSE_SERVERS", "")) if url]
     return RemoteServers(urls, os.environ.get("COURSE_SERVER_TOKEN", "")) if urls else None
 
 

@@ -13,7 +13,7 @@ from helpers.browser.models import list_tasks, no_such_task
 from helpers.browser.orders import base_task
 from helpers.episodes.config import EpisodeSpec
 from helpers.settings.errors import ProfileError
-from helpers.settings.profiles import split_names
+from helpers.settings.names import split_names
 
 # A seed fixes the instance of a task (texts, positions, the answer). The three ranges never meet.
 TEST_SEEDS = range(1_000)

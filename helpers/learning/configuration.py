@@ -18,6 +18,7 @@ from helpers.episodes.how_played import episode_config
 from helpers.episodes.tasks import train_seeds
 from helpers.policy.lora import lora_of_rank
 from helpers.settings.errors import ProfileError
+from helpers.settings.names import split_names
 from helpers.settings.profiles import Profile
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ def grpo_config(profile: Profile, folder: Path | str, lora: bool = False) -> GRP
 
 def _reporters() -> list[str]:
     """Where the metrics go besides the run's own record: the names in ``COURSE_REPORT_TO``."""
-    words = os.environ.get("COURSE_REPORT_TO", "").split(",")
-    names = [word.strip() for word in words if word.strip()]
+    names = [name for name in split_names(os.environ.get("COURSE_REPORT_TO", "")) if name]
     for name in names:
         if name not in INTEGRATION_TO_CALLBACK:
             known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))

@@ -21,18 +21,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from helpers.settings.errors import ProfileError
 from helpers.settings.machine import this_machine, vllm_problem
+from helpers.settings.names import split_names
 
-__all__ = ["PROFILES", "Profile", "ProfileError", "get_profile", "scaled", "split_names"]
+__all__ = ["PROFILES", "Profile", "ProfileError", "get_profile", "scaled"]
 
 Updates = Annotated[int, Field(ge=1, le=1_000_000)]
 Pages = Annotated[int, Field(ge=1, le=1_000)]  # as many as there are to test on
 Rate = Annotated[float, Field(gt=0, le=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Names as a setting or an option has them, with commas and perhaps spaces, one by one."""
-    return tuple(name.strip() for name in text.split(","))
 
 
 @dataclass(

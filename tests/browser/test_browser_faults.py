@@ -46,8 +46,8 @@ def solves(env, seed=0):
     return env.step(text_match_agent(seen, 0)).reward == 1.0
 
 
-def gone(processes, seconds=PATIENCE):
-    return not psutil.wait_procs(processes, timeout=seconds)[1]
+def gone(processes):
+    return not psutil.wait_procs(processes, timeout=PATIENCE)[1]
 
 
 # ---- the browser, the worker, the server ----

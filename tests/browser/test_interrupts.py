@@ -72,9 +72,9 @@ def moment(generator):
     return generator.choice([generator.uniform(1e-6, 1e-3), generator.uniform(1e-3, 0.05)])
 
 
-def settles(value, wanted, seconds=PATIENCE):
+def settles(value, wanted):
     """Whether ``value()`` becomes what is wanted."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while value() != wanted and time.monotonic() < deadline:
         time.sleep(0.1)
     return value() == wanted
@@ -250,11 +250,11 @@ class Kernel:
         """Run a cell; returns its number."""
         return self.client.execute(code)
 
-    def finish(self, cell, seconds=PATIENCE):
+    def finish(self, cell):
         """Wait for the cell. Returns what it printed, and the name of its error."""
         printed, error = "", ""
         while True:
-            message = self.client.get_iopub_msg(timeout=seconds)
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != cell:
                 continue
             content = message["content"]

@@ -25,14 +25,14 @@ OPTIONS = [
 ]
 
 
-def wait_for(condition, seconds=PATIENCE):
+def wait_for(condition):
     """The first true value of ``condition()``.
 
     This is for what is not in the page, and for which Playwright does not wait by itself.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not (value := condition()):
-        assert time.monotonic() < end, f"nothing after {seconds} s"
+        assert time.monotonic() < end, f"nothing after {PATIENCE} s"
         time.sleep(0.1)
     return value
 
