@@ -9,63 +9,80 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks.recorded_episodes import Recorded, by_task, read_golden
-from benchmarks.stock_processes import play_in_stock
+from benchmarks.stock_processes import PlannedEpisode, StockEpisode, StockPool
 from helpers.browser import BrowserClient, BrowserObservation, start_browser_server
-from helpers.output import table
+from helpers.output import Progress, table
 
 WORKERS, SESSIONS = 2, 8
-STOCK_EPISODES = 2  # of each task, one per process
+STOCK_PROCESSES = 2
+EPISODES = 2  # of each task, on either side
 
 
 def measure(repeat: int) -> dict[str, dict[str, float]]:
     """Episodes per second of the recorded episodes of every covered task, and an observation's
     bytes.
 
-    An episode is a reset and up to two actions. Two stock processes play one each, then our two
-    workers with four sessions each play ``repeat`` episodes a session. The bytes are those of an
-    observation without and with its picture.
+    An episode is a reset and up to two actions. For each task two stock processes play one each,
+    then our two workers with four sessions each play ``repeat`` episodes a session, then stock
+    plays again: a machine that has other things to do for a while shows on both sides. The bytes
+    are those of an observation without and with its picture.
     """
     tasks = by_task(read_golden())
-    stock = stock_rates(tasks)
     result = {}
     with (
+        StockPool(STOCK_PROCESSES, details=False) as stock,
         start_browser_server(workers=WORKERS) as server,
         ThreadPoolExecutor(SESSIONS) as threads,
+        Progress(len(tasks), "tasks") as progress,
     ):
         clients = server.clients(SESSIONS)
-
-        def play_in_all(episodes: Sequence[Recorded]) -> None:
-            for played in [threads.submit(play, client, episodes) for client in clients]:
-                played.result()
-
-        for task, episodes in tasks.items():
-            play_in_all(episodes[:1])  # warms every session
-            started = time.perf_counter()
-            play_in_all((episodes[:2] * repeat)[:repeat])
-            rate = SESSIONS * repeat / (time.perf_counter() - started)
+        for done, (task, recorded) in enumerate(tasks.items()):
+            progress.reach(done, task)
+            episodes = recorded[:EPISODES]
+            before = stock_seconds(stock, episodes)
+            ours = our_rate(threads, clients, episodes, repeat)
+            seconds = before + stock_seconds(stock, episodes)
+            theirs = STOCK_PROCESSES / statistics.mean(seconds)
             seen = clients[0].reset(task, episodes[0]["seed"], screenshot=True)
             result[task] = {
-                "stock": round(stock[task], 3),
-                "ours": round(rate, 2),
-                "ratio": round(rate / stock[task], 1),
+                "stock": round(theirs, 3),
+                "ours": round(ours, 2),
+                "ratio": round(ours / theirs, 1),
                 "text_bytes": sent_bytes(seen.model_copy(update={"screenshot": None})),
                 "picture_bytes": sent_bytes(seen),
             }
     return result
 
 
-def stock_rates(tasks: dict[str, list[Recorded]]) -> dict[str, float]:
-    """Episodes per second of two stock processes, from the seconds of one episode in each."""
-    plans = []
-    for i in range(STOCK_EPISODES):
-        chosen = [episodes[i] for episodes in tasks.values()]
-        plans.append([[e["task"], e["seed"], e["actions"]] for e in chosen])
-    sides, _ = play_in_stock(plans)
-    rates = {}
-    for i, task in enumerate(tasks):
-        seconds = [sum(seen["seconds"] for seen in side[i]) for side in sides]
-        rates[task] = STOCK_EPISODES / statistics.mean(seconds)
-    return rates
+def stock_seconds(stock: StockPool, episodes: Sequence[Recorded]) -> list[float]:
+    """What each episode takes in stock, all played at once: the start of a process and of its
+    environment is not counted."""
+    seconds: list[float] = []
+
+    def note(_: PlannedEpisode, seen: StockEpisode) -> None:
+        if seen:  # not one that stock could not play this time
+            seconds.append(sum(each["seconds"] for each in seen))
+
+    stock.for_each([[e["task"], e["seed"], e["actions"]] for e in episodes], note)
+    return seconds
+
+
+def our_rate(
+    threads: ThreadPoolExecutor,
+    clients: Sequence[BrowserClient],
+    episodes: Sequence[Recorded],
+    repeat: int,
+) -> float:
+    """Episodes per second where every client plays ``repeat`` of them, at once."""
+
+    def play_in_all(chosen: Sequence[Recorded]) -> None:
+        for played in [threads.submit(play, client, chosen) for client in clients]:
+            played.result()
+
+    play_in_all(episodes[:1])  # warms every session
+    started = time.perf_counter()
+    play_in_all([episodes[i % len(episodes)] for i in range(repeat)])
+    return len(clients) * repeat / (time.perf_counter() - started)
 
 
 def play(client: BrowserClient, episodes: Sequence[Recorded]) -> None:

@@ -83,9 +83,10 @@ class StockProcess:
 class StockPool(ClosedAtExit):
     """Several processes, each of which takes the next episode when it is done with one."""
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, details: bool = True) -> None:
+        """``details``: whether all that stock shows is asked for; else what it costs."""
         self._idle: queue.Queue[StockProcess] = queue.Queue()
-        self._all = [StockProcess(details=True) for _ in range(processes)]
+        self._all = [StockProcess(details) for _ in range(processes)]
         self._threads = ThreadPoolExecutor(processes)
         for process in self._all:
             process.wait_until_ready()
