@@ -11,7 +11,8 @@ CELLS = [
     """
 line = get_ipython().kernel.session.send.__self__
 line._show.__globals__["PATIENCE"] = 0.5  # instead of ten seconds
-answer = 42""",
+answer = 42
+print(answer - 1)""",
     """
 print("begun")
 import time
@@ -59,7 +60,8 @@ def run_until_shown(lab, number, text):
             return
         except NotShown:
             lab.wait_for_selector(IDLE)
-    pytest.fail(f"the kernel is idle, and the cell never showed {text}")
+    outputs = lab.locator(".jp-OutputArea-output").all_inner_texts()
+    pytest.fail(f"the kernel is idle, and the cell never showed {text}; the page shows {outputs}")
 
 
 def test_a_reader_is_told_what_to_run_first_that_it_works_and_that_it_stopped(lab):
@@ -67,7 +69,8 @@ def test_a_reader_is_told_what_to_run_first_that_it_works_and_that_it_stopped(la
     middle.get_by_text("NameError: answer is not defined yet.").wait_for()
     middle.get_by_text("Run > Run All Above Selected Cell").wait_for()
     assert middle.get_by_text("Traceback").count() == 0
-    run(lab, 0)
+    lab.wait_for_selector(IDLE)
+    run_until_shown(lab, 0, "41")
     silent = run(lab, 1)
     silent.get_by_text("still at work · 0:").wait_for()
     choose(lab, "notebook:interrupt-kernel")
