@@ -36,8 +36,7 @@ def measure(repeat: int) -> dict[str, dict[str, float]]:
         Progress(len(tasks), "tasks") as progress,
     ):
         clients = server.clients(SESSIONS)
-        for done, (task, recorded) in enumerate(tasks.items()):
-            progress.reach(done, task)
+        for done, (task, recorded) in enumerate(tasks.items(), 1):
             episodes = recorded[:EPISODES]
             before = stock_seconds(stock, episodes)
             ours = our_rate(threads, clients, episodes, repeat)
@@ -51,6 +50,7 @@ def measure(repeat: int) -> dict[str, dict[str, float]]:
                 "text_bytes": sent_bytes(seen.model_copy(update={"screenshot": None})),
                 "picture_bytes": sent_bytes(seen),
             }
+            progress.reach(done, task)
     return result
 
 
