@@ -285,11 +285,16 @@ def _draws() -> Context:
     summed = ("episodes", "actions", "compared")
     differing = [episode["task"] for draw in draws for episode in draw["differing"]]
     not_covered = recorded_result("parity").get("not_covered", {})
+    alone = read_json(RECORDINGS / "parity" / "alone.json")["episodes"]
+    left = Counter(each["known"] for each in alone if "first" in each)
     return {
         **{name: sum(draw[name] for draw in draws) for name in summed},
         "differing": len(differing),
         "not_covered": sum(task in not_covered for task in differing),
-        "others": Counter(task for task in differing if task not in not_covered).most_common(),
+        "alone": len(alone),
+        "times": max(each["times"] for each in alone),
+        "equal_alone": len(alone) - left.total(),
+        "left": left.most_common(),
     }
 
 

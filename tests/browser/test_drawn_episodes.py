@@ -6,17 +6,20 @@ a hundred observations. drawn_on_places-1.jsonl.gz and its counts are the same f
 of the picture. ``python -m benchmarks.parity --draw 100`` (``--places``) draws others.
 """
 
+import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from benchmarks.drawn_actions import draw_action, draw_episode, draw_on_place
+from benchmarks.drawn_alone import differing_episodes, play_alone
 from benchmarks.drawn_episodes import KEPT_DRAW, Players, differences, kept_of
-from benchmarks.parity import NOT_COVERED
+from benchmarks.parity import KNOWN_TO_DIFFER, NOT_COVERED
 from benchmarks.recorded_episodes import read_golden
 from helpers.browser import BrowserObservation, Element, list_tasks
 from helpers.browser.actions import ACTIONS, EVERY_ACTION, PLACES, parse_action
+from helpers.settings.paths import RECORDINGS
 
 SESSIONS = 4
 # Of them may differ: what the mouse hovers is drawn a frame later, and on a busy machine not yet.
@@ -51,6 +54,29 @@ def test_recorded_drawn_episodes_are_the_same_here(shared_server, places):
     assert [each for each in found if set(each[2]["fields"]) != {"screenshot"}] == []
     assert len(found) <= PICTURES * compared
     assert compared > 150
+
+
+def test_every_recorded_difference_is_explained():
+    """Its task cannot be compared or is known to differ, or the episode is equal each time when
+    nothing runs beside it."""
+    differing = differing_episodes(without=NOT_COVERED)
+    alone = json.loads((RECORDINGS / "parity" / "alone.json").read_text())["episodes"]
+    assert [{name: each[name] for name in differing[0]} for each in alone] == differing
+    assert {each["known"] for each in alone if "first" in each} <= set(KNOWN_TO_DIFFER)
+
+
+@pytest.mark.slow
+def test_played_alone_an_episode_is_equal_or_says_how_it_differs():
+    """Stock loses the first click on an icon (tests/browser/test_not_covered.py)."""
+    click = {"draw": "none", "task": "click-test", "seed": 1, "actions": ["click('13')"]}
+    icon = {"draw": "none", "task": "social-media", "seed": 697844, "actions": ["click('25')"]}
+    equal, differing = play_alone([click, icon], KNOWN_TO_DIFFER)
+    assert equal == click | {"equal": equal["times"], "times": equal["times"]}
+    assert equal["times"] > 1
+    assert differing["equal"] < differing["times"]
+    assert differing["known"] == ""
+    assert differing["first"]["after"] == "click('25')"
+    assert "axtree_txt" in differing["first"]["fields"]
 
 
 def test_the_same_number_is_the_same_episode():
