@@ -67,16 +67,16 @@ def test_every_recorded_difference_is_explained():
 
 @pytest.mark.slow
 def test_played_alone_an_episode_is_equal_or_says_how_it_differs():
-    """Stock loses the first click on an icon (tests/browser/test_not_covered.py)."""
-    click = {"draw": "none", "task": "click-test", "seed": 1, "actions": ["click('13')"]}
-    icon = {"draw": "none", "task": "social-media", "seed": 697844, "actions": ["click('25')"]}
-    equal, differing = play_alone([click, icon], KNOWN_TO_DIFFER)
+    click, drag = [
+        {"draw": "none", "task": "click-test", "seed": 1, "actions": [action]}
+        for action in ("click('13')", "drag_and_drop('13', '999')")
+    ]
+    equal, differing = play_alone([click, drag], KNOWN_TO_DIFFER)
     assert equal == click | {"equal": equal["times"], "times": equal["times"]}
     assert equal["times"] > 1
-    assert differing["equal"] < differing["times"]
-    assert differing["known"] == ""
-    assert differing["first"]["after"] == "click('25')"
-    assert "axtree_txt" in differing["first"]["fields"]
+    assert differing["equal"] == 0
+    assert set(differing["first"]["fields"]) == {"screenshot"}
+    assert differing["known"] == "drag_and_drop"
 
 
 def test_the_same_number_is_the_same_episode():
