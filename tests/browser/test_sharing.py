@@ -1,6 +1,7 @@
 """Sessions share nothing, and neither do the episodes of one session: not the clipboard, held keys
 or buttons, undo, focus order, the place of the mouse, or what a page keeps."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from benchmarks import reuse
 from helpers.browser import list_tasks, start_browser_server
 from helpers.browser.options import PageRules, chosen_in_place
+from helpers.settings.paths import RECORDINGS
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +224,11 @@ def test_nothing_of_hostile_episodes_shows_in_the_next_one():
     """A sample of ``python -m benchmarks.reuse``."""
     assert set(SAMPLE) <= chosen_in_place().keys()
     assert [str(leak) for leak in reuse.audit(SAMPLE, workers=2, timeout=120)] == []
+
+
+def test_the_recorded_audit_is_of_every_task_that_uses_a_page_again():
+    recorded = json.loads((RECORDINGS / "reuse" / "result.json").read_text())
+    assert (recorded["tasks"], recorded["leaks"]) == (len(chosen_in_place()), 0)
 
 
 @pytest.mark.slow
