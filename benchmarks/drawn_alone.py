@@ -9,7 +9,6 @@ machine's doing; what differs here as well needs another reason.
 
 import json
 from collections.abc import Container, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.drawn_episodes import differences, play_again
@@ -23,14 +22,12 @@ TIMES = 3  # that each is played here, after stock has played it twice
 TRIES = 3  # of an episode that stock could not play
 
 
-def differing_episodes(
-    without: Container[str], folder: Path = RECORDINGS / "parity"
-) -> list[Recorded]:
+def differing_episodes(without: Container[str]) -> list[Recorded]:
     """The episodes that differ in the recorded draws, but those of the tasks ``without``: with the
     "draw" that has them, its file's name."""
     return [
         {"draw": path.stem} | {name: episode[name] for name in ("task", "seed", "actions")}
-        for path in sorted(folder.glob("drawn*-*.json"))
+        for path in sorted((RECORDINGS / "parity").glob("drawn*-*.json"))
         for episode in json.loads(path.read_text())["differing"]
         if episode["task"] not in without
     ]

@@ -42,8 +42,8 @@ NOT_COVERED: dict[str, str] = {
     "itself in tree, boxes and pictures; here it blinks by the page's clock",
 }
 
-# What drawn episodes show another way than stock on a quiet machine, too, and why
-# (tests/browser/test_not_covered.py shows it, too): on the pages of a task, or after an action.
+# What drawn episodes show another way than stock even on a quiet machine, and why: on the pages of
+# a task, or after an action. tests/browser/test_not_covered.py shows both.
 KNOWN_TO_DIFFER: dict[str, str] = {
     "click-scroll-list": "a list scrolls by itself under a mouse whose button is down, frame by "
     "frame, and during a drag the button stays down longer in stock",
