@@ -26,8 +26,12 @@ Place = tuple[str, int, int]  # task, seed, step
 
 @contextmanager
 def busy_loops(count: int) -> Iterator[None]:
-    """So many processes that never rest."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    """So many processes that never rest.
+
+    Each in a session of its own: Linux divides the processor among sessions first (autogroup, see
+    sched(7)), so all of one session together would have no more of it than one Chromium."""
+    never_rest = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(never_rest, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:

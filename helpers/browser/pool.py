@@ -10,11 +10,13 @@ from typing import Any, NoReturn
 
 import psutil
 
+from helpers.browser.deadlines import processor_seconds, wait_for_answer
 from helpers.browser.options import PageRules
 from helpers.browser.processes import descendants, kill, spawn
 from helpers.browser.variables import for_python
 
-# Seconds for each kind of request, from when the worker has it.
+# Seconds for each kind of request, from when the worker has it. Where a busy machine leaves its
+# processes little of the processor, they count in part (`wait_for_answer`).
 DEADLINES = {"reset": 8.0, "step": 7.0, "close": 5.0}
 START_SECONDS = 60.0  # until a worker runs
 QUEUE_SECONDS = 30.0  # that a session waits for a place
@@ -133,7 +135,9 @@ class Worker:
         with self._turns:
             sent_to, future = self._send(generation, (kind, *arguments))
             try:
-                answer = future.result(DEADLINES[kind])
+                answer = wait_for_answer(
+                    future, DEADLINES[kind], lambda: processor_seconds(self.pid)
+                )
                 why = DIED
             except TimeoutError:
                 answer = None

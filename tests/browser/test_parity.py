@@ -26,6 +26,7 @@ DRAWN = {"bbox", "visibility", "set_of_marks", "screenshot"}  # depend on fonts 
 # stock's own two recordings 5 of 992 differ by that.
 HOVERING = 0.03
 UNLIKE_AT_FIRST = 4  # tasks of 122
+LOST_AT_FIRST = 8  # tasks, one for each session: those on a worker that is restarted
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +130,17 @@ def test_without_the_settling_rule_there_are_differences(golden):
 
 def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
     """In another server, after other episodes, without pictures and details: all that a policy
-    that reads text is sent, boxes and ends included."""
+    that reads text is sent, boxes and ends included. What a machine that is too busy has cost is
+    played once more."""
     first_seed = [episode for episode in golden if episode["seed"] == SEEDS[0]]
     again = compare_all(first_seed, before=1, workers=2, timeout=120)
+    lost = {
+        task for task, rows in again.items() if any(row.seen.infrastructure_error for row in rows)
+    }
+    assert len(lost) <= LOST_AT_FIRST, lost
+    if lost:
+        once_more = [episode for episode in first_seed if episode["task"] in lost]
+        again |= compare_all(once_more, before=1, workers=1, timeout=120)
     different = []
     for task, rows in again.items():
         before = [row for row in played[task] if row.episode["seed"] == SEEDS[0]]

@@ -1,0 +1,77 @@
+"""How long an answer is waited for depends on what the processes had of the processor meanwhile."""
+
+import subprocess
+import sys
+from concurrent.futures import Future
+
+import pytest
+
+from helpers.browser.deadlines import MOST, processor_seconds, wait_for_answer
+
+LOOK = 0.01  # seconds between two looks, so that no test waits for long
+SECONDS = 10 * LOOK  # the deadline
+
+
+class Processes:
+    """What `wait_for_answer` looks at: processes that get ``share`` of a processor, and answer at
+    the look ``answers_at``."""
+
+    def __init__(self, share, answers_at=None):
+        self.looks = 0
+        self.answer = Future()
+        self._share = share
+        self._answers_at = answers_at
+
+    def used(self):
+        """Seconds of the processor until now. A look is ``LOOK`` seconds after the one before by a
+        clock of our own: on a busy machine it may come late."""
+        if self.looks == self._answers_at:
+            self.answer.set_result("done")
+        self.looks += 1
+        return self.looks * LOOK * self._share
+
+    def wait(self, monkeypatch):
+        monkeypatch.setattr("helpers.browser.deadlines.monotonic", lambda: self.looks * LOOK)
+        return wait_for_answer(self.answer, SECONDS, self.used, LOOK)
+
+
+@pytest.mark.parametrize("share", [1.0, 3.0, 0.0, 0.01], ids=str)
+def test_who_has_the_processor_or_wants_none_gets_the_deadline(monkeypatch, share):
+    """An endless loop on one core, more of them on several, and what waits for ever."""
+    processes = Processes(share)
+    with pytest.raises(TimeoutError):
+        processes.wait(monkeypatch)
+    assert processes.looks * LOOK == pytest.approx(SECONDS)
+
+
+def test_who_has_a_quarter_of_it_gets_four_times_as_long(monkeypatch):
+    late = Processes(0.25, answers_at=30)
+    assert late.wait(monkeypatch) == "done"
+    with pytest.raises(TimeoutError):
+        Processes(0.25, answers_at=45).wait(monkeypatch)
+
+
+def test_who_has_next_to_nothing_is_not_waited_for_without_end(monkeypatch):
+    processes = Processes(0.06)
+    with pytest.raises(TimeoutError):
+        processes.wait(monkeypatch)
+    assert processes.looks * LOOK == pytest.approx(MOST * SECONDS, rel=0.05)
+
+
+def test_an_answer_in_time_is_not_looked_for(monkeypatch):
+    processes = Processes(1.0)
+    processes.answer.set_result("at once")
+    assert processes.wait(monkeypatch) == "at once"
+    assert processes.looks == 0
+
+
+def test_what_is_below_a_process_counts_and_what_has_ended_does_no_harm():
+    busy = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    shell = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        assert processor_seconds(process.pid) >= 0.3
+        process.communicate(b"\n")
+    assert processor_seconds(process.pid) == 0
