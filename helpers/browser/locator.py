@@ -12,8 +12,8 @@ import re
 from contextlib import suppress
 from typing import Any
 
+from playwright.sync_api import ElementHandle, Locator
 from playwright.sync_api import Error as PlaywrightError
-from playwright.sync_api import Locator
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from helpers.browser import private
@@ -30,6 +30,10 @@ PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a 
 # Each time limit of what the page is bound to refuse, until it has said so.
 REFUSAL_LIMITS = (QUICK_MS, STOCK_MS, PATIENCE_MS)
 POLL_MS = 50
+# Playwright looks at the time only before it waits for its next try (`_retryAction` in its dom.ts).
+# So it may try once more when the time is up: after that wait, which is 500 ms at most, and the way
+# to the page.
+ONCE_MORE_MS = 600
 
 # Functions of page.js.
 # "blocked": the click is bound to be refused. "changes": the element is an icon that is another
@@ -156,6 +160,7 @@ class LoadTolerantLocator:
                     if self._has_hit(name, log.performed * releases):
                         return
                 elif len(log.refusals) >= tries:
+                    self._locator.page.wait_for_timeout(ONCE_MORE_MS)
                     self._after_refusal(log)
                     raise
                 # Too few tries to know, or none, or a click that was kept from what lies above
@@ -186,7 +191,7 @@ class LoadTolerantLocator:
         """What is bound to be refused is only tried out, so that the refusal has Playwright's words
         without half a second's waiting. Returns where Playwright knows better."""
         try:
-            self._retry(name, (), named | {"trial": True}, *REFUSAL_LIMITS)
+            self._try_refused(name, (), named | {"trial": True})
         except PlaywrightTimeout as error:
             self._after_refusal(CallLog(error))
             raise
@@ -239,23 +244,51 @@ class LoadTolerantLocator:
     ) -> None:
         """``refused``: whether the page will refuse it. Then it is tried for a short time, which is
         enough for Playwright's words; else it has all the time there is."""
-        limits = REFUSAL_LIMITS if refused else (PATIENCE_MS,)
-        self._retry(name, arguments, named, *limits)
+        if refused:
+            self._try_refused(name, arguments, named)
+        else:
+            self._retry(self._locator, name, arguments, named, PATIENCE_MS)
+
+    # ---- what the page is bound to refuse ----
+
+    def _try_refused(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Try it for a short time, for Playwright's words.
+
+        Playwright may try once more when the time is up (see `ONCE_MORE_MS`). By then the field may
+        be enabled, or the page serve another episode. So the element is held by a handle of its
+        own, which is taken away: what comes late has nothing to act on."""
+        handle = self._locator.element_handle(timeout=PATIENCE_MS)
+        act = name
+        if name == "clear":  # which a handle has not
+            act, arguments = "fill", ("",)
+        try:
+            self._retry(handle, act, arguments, named, *REFUSAL_LIMITS)
+        except PlaywrightTimeout as error:
+            said = str(error).replace(f"ElementHandle.{act}", f"Locator.{name}", 1)
+            raise PlaywrightTimeout(said) from error
+        finally:
+            with suppress(PlaywrightError):  # it has gone with its document
+                handle.dispose()
 
     # ---- what may be tried again: a second time changes nothing ----
 
     def focus(self, **named: Any) -> None:
         """Focus the element."""
-        self._retry("focus", (), named, STOCK_MS, PATIENCE_MS)
+        self._retry(self._locator, "focus", (), named, STOCK_MS, PATIENCE_MS)
 
     def _retry(
-        self, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *limits: int
+        self,
+        on: Locator | ElementHandle,
+        name: str,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        *limits: int,
     ) -> None:
-        """Call the locator's method with each time limit (ms) in turn until the page takes it or
-        refuses it."""
+        """Call the method of Playwright's with each time limit (ms) in turn until the page takes it
+        or refuses it."""
         for limit in limits:
             try:
-                getattr(self._locator, name)(*arguments, **named | {"timeout": limit})
+                getattr(on, name)(*arguments, **named | {"timeout": limit})
                 return
             except PlaywrightTimeout as error:
                 if CallLog(error).refusals:

@@ -266,6 +266,67 @@ def test_options_are_chosen_once(session):
             LoadTolerantLocator(listed).select_option(missing, timeout=500)
 
 
+# ---- a refusal is the end of it ----
+
+LONG_ENOUGH_MS = 1_500  # for a try that Playwright makes when the time is up
+
+
+@pytest.fixture
+def half_a_second_late(monkeypatch):
+    """The time is up while Playwright waits for its sixth try, half a second long."""
+    monkeypatch.setattr(locator, "REFUSAL_LIMITS", (350,))
+
+
+@pytest.mark.usefixtures("half_a_second_late")
+def test_a_field_that_refused_is_not_touched_when_it_is_enabled_again(field):
+    """As by the start of another episode on the page: the focus came to a field of login-user-popup
+    there, and its popup with it."""
+    for name, arguments in (("fill", ("abc",)), ("clear", ())):
+        field.evaluate("element => { element.value = 'before'; element.disabled = true; }")
+        with pytest.raises(PlaywrightTimeout, match=rf"^Locator.{name}: [^\n]+exceeded") as refused:
+            getattr(LoadTolerantLocator(field), name)(*arguments, timeout=500)
+        assert CallLog(refused.value).refusals[0] == "element is not enabled"
+        field.evaluate("element => { element.disabled = false; }")
+        field.page.wait_for_timeout(LONG_ENOUGH_MS)
+        assert field.input_value() == "before"
+        assert not field.evaluate("element => element === document.activeElement")
+
+
+@pytest.mark.usefixtures("half_a_second_late")
+def test_a_list_that_refused_is_not_set_when_it_is_enabled_again(session):
+    start = session.reset("choose-list", 1)
+    bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
+    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
+    listed = private.find_element(session.opened.page, bid)
+    before = listed.input_value()
+    listed.evaluate("element => { element.disabled = true; }")
+    with pytest.raises(PlaywrightTimeout, match="element is not enabled"):
+        LoadTolerantLocator(listed).select_option(wanted, timeout=500)
+    listed.evaluate("element => { element.disabled = false; }")
+    listed.page.wait_for_timeout(LONG_ENOUGH_MS)
+    assert listed.input_value() == before
+
+
+@pytest.mark.parametrize("seen_before", [True, False], ids=["blocked", "not known"])
+def test_a_refused_click_scrolls_nothing_any_more(session, monkeypatch, seen_before):
+    """The list of daily-calendar is where another episode's start puts it, and stays there."""
+    if not seen_before:
+        monkeypatch.setattr(locator, "LOOK", "() => ({blocked: false})")
+    session.reset("daily-calendar", 1)
+    session.step("click('107')")
+    page = session.opened.page
+    covered = private.find_element(page, "17")
+    with pytest.raises(PlaywrightTimeout, match="intercepts pointer events"):
+        LoadTolerantLocator(covered).click(timeout=500)
+    moved = """() => {
+        moves = 0;
+        addEventListener("scroll", () => { moves += 1; }, {capture: true});
+    }"""
+    page.evaluate(moved)
+    page.wait_for_timeout(LONG_ENOUGH_MS)
+    assert page.evaluate("moves") == 0
+
+
 # ---- an element with a bid is asked in one message ----
 
 
