@@ -1,11 +1,14 @@
 """How long an answer is waited for depends on what the processes had of the processor meanwhile."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import Future
 
+import psutil
 import pytest
 
+from benchmarks.busy import busy_loops
 from helpers.browser.deadlines import MOST, processor_seconds, wait_for_answer
 
 LOOK = 0.01  # seconds between two looks, so that no test waits for long
@@ -75,3 +78,12 @@ def test_what_is_below_a_process_counts_and_what_has_ended_does_no_harm():
         assert processor_seconds(process.pid) >= 0.3
         process.communicate(b"\n")
     assert processor_seconds(process.pid) == 0
+
+
+def test_each_loop_beside_a_benchmark_has_a_session_of_its_own():
+    """Linux divides the processor among sessions first: all in one would hardly be a load."""
+    with busy_loops(2):
+        children = psutil.Process().children()
+        loops = [each for each in children if each.cmdline()[-1:] == ["while True: pass"]]
+        sessions = {os.getsid(each.pid) for each in loops}
+    assert len(sessions - {os.getsid(0)}) == 2

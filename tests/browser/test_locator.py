@@ -196,7 +196,8 @@ def test_a_key_is_pressed_once_or_the_episode_is_lost(session, reaches):
 
 @pytest.fixture
 def field(session):
-    """enter-text's field."""
+    """enter-text's field, on a page of its own: no test's listeners are another's."""
+    session.close()
     start = session.reset("enter-text", 0)
     bid = next(e["bid"] for e in start["elements"] if e["role"] == "textbox")
     return private.find_element(session.opened.page, bid)
