@@ -248,12 +248,17 @@ def test_tab_goes_on_from_a_field_that_its_own_focus_disables(session):
         assert seen["focused_bid"] == ok["bid"]
 
 
-def test_options_are_chosen_once(session):
-    """The page hears of a choice once, however long it takes over it."""
+def list_of_choices(session):
+    """choose-list's list: its bid, its locator, and the last of its options."""
     start = session.reset("choose-list", 1)
     bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
-    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
-    listed = private.find_element(session.opened.page, bid)
+    options = [e["name"] for e in start["elements"] if e["role"] == "option"]
+    return bid, private.find_element(session.opened.page, bid), options[-1]
+
+
+def test_options_are_chosen_once(session):
+    """The page hears of a choice once, however long it takes over it."""
+    _, listed, wanted = list_of_choices(session)
     listed.evaluate(
         f"""element => {{ changes = 0; element.addEventListener("change", () => {{
             changes += 1;
@@ -295,10 +300,7 @@ def test_a_field_that_refused_is_not_touched_when_it_is_enabled_again(field):
 
 @pytest.mark.usefixtures("half_a_second_late")
 def test_a_list_that_refused_is_not_set_when_it_is_enabled_again(session):
-    start = session.reset("choose-list", 1)
-    bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
-    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
-    listed = private.find_element(session.opened.page, bid)
+    _, listed, wanted = list_of_choices(session)
     before = listed.input_value()
     listed.evaluate("element => { element.disabled = true; }")
     with pytest.raises(PlaywrightTimeout, match="element is not enabled"):
@@ -344,10 +346,7 @@ class NeverAsked(SlowLocator):
 def test_what_an_action_has_to_know_of_a_bid_is_asked_of_the_page(session, button):
     LoadTolerantLocator(NeverAsked(button), "13").click(timeout=500)
     assert clicks_on(button) == 1
-    start = session.reset("choose-list", 1)
-    bid = next(e["bid"] for e in start["elements"] if e["role"] == "combobox")
-    wanted = [e["name"] for e in start["elements"] if e["role"] == "option"][-1]
-    listed = private.find_element(session.opened.page, bid)
+    bid, listed, wanted = list_of_choices(session)
     LoadTolerantLocator(NeverAsked(listed), bid).select_option(wanted, timeout=500)
     assert listed.evaluate("list => list.selectedOptions[0].label") == wanted
 

@@ -44,11 +44,14 @@ def played(golden):
     everything = {"before": 0, "everything": True, "timeout": 120}
     results = compare_all(golden, workers=2, **everything)
     unlike = {task for task, *_ in differences(results, but={"screenshot"})}
-    assert len(unlike) <= UNLIKE_AT_FIRST, unlike
-    if unlike:
-        once_more = [episode for episode in golden if episode["task"] in unlike]
-        results |= compare_all(once_more, workers=1, **everything)
-    return results
+    return results | once_more(golden, unlike, UNLIKE_AT_FIRST, **everything)
+
+
+def once_more(golden, tasks, most, **how):
+    """The episodes of these tasks, ``most`` of them, played again with one worker."""
+    assert len(tasks) <= most, tasks
+    again = [episode for episode in golden if episode["task"] in tasks]
+    return compare_all(again, workers=1, **how) if again else {}
 
 
 def differences(results, fields=None, but=()):
@@ -133,14 +136,12 @@ def test_seed_and_actions_fix_what_is_seen_and_paid(golden, played):
     that reads text is sent, boxes and ends included. What a machine that is too busy has cost is
     played once more."""
     first_seed = [episode for episode in golden if episode["seed"] == SEEDS[0]]
-    again = compare_all(first_seed, before=1, workers=2, timeout=120)
+    after_others = {"before": 1, "timeout": 120}
+    again = compare_all(first_seed, workers=2, **after_others)
     lost = {
         task for task, rows in again.items() if any(row.seen.infrastructure_error for row in rows)
     }
-    assert len(lost) <= LOST_AT_FIRST, lost
-    if lost:
-        once_more = [episode for episode in first_seed if episode["task"] in lost]
-        again |= compare_all(once_more, before=1, workers=1, timeout=120)
+    again |= once_more(first_seed, lost, LOST_AT_FIRST, **after_others)
     different = []
     for task, rows in again.items():
         before = [row for row in played[task] if row.episode["seed"] == SEEDS[0]]
