@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import environment_by_task
-from benchmarks.process_usage import cpu_seconds, server_pid, tree_usage
+from benchmarks.process_usage import cpu_seconds_by_kind, server_pid, tree_usage
 from benchmarks.recording import AsJson, Record, record
 from benchmarks.stock_processes import Plan, StockEpisode, play_in_stock
 from helpers.browser import BrowserClient, start_browser_server
@@ -118,9 +118,9 @@ def our_throughput(workers: int, episodes: int) -> tuple[float, dict[str, float]
             return list(threads.map(play, range(sessions), [n] * sessions))
 
         play_in_all(1)  # warms every session
-        before = cpu_seconds(server_pid(server))
+        before = cpu_seconds_by_kind(server_pid(server))
         plans, ms = timed(play_in_all, each)
-        used = cpu_seconds(server_pid(server))
+        used = cpu_seconds_by_kind(server_pid(server))
     n = each * sessions
     cpu_ms = {name: 1_000 * (used[name] - before.get(name, 0.0)) / n for name in used}
     most_first = sorted(cpu_ms, key=lambda name: -cpu_ms[name])

@@ -7,7 +7,7 @@ import psutil
 
 from helpers.browser import BrowserServer
 from helpers.browser.launcher import LocalServer
-from helpers.browser.processes import descendants
+from helpers.browser.processes import cpu_seconds, descendants
 
 
 def server_pid(server: BrowserServer) -> int:
@@ -34,19 +34,14 @@ def tree_usage(pid: int) -> dict[str, float]:
     return row
 
 
-def cpu_seconds(pid: int) -> dict[str, float]:
+def cpu_seconds_by_kind(pid: int) -> dict[str, float]:
     """CPU seconds so far: our own (the client), and those of a server's tree by kind of process."""
     seconds: dict[str, float] = defaultdict(float)
-    seconds["client"] = _cpu_seconds(psutil.Process())
+    seconds["client"] = cpu_seconds(psutil.Process())
     for process in descendants(pid):
         kind = "server" if process.pid == pid else _kind(process)
-        seconds[kind] += _cpu_seconds(process)
+        seconds[kind] += cpu_seconds(process)
     return seconds
-
-
-def _cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
 
 
 def _kind(process: psutil.Process) -> str:

@@ -21,12 +21,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import psutil
 import typer
 from browsergym.utils.obs import flatten_axtree_to_str
 
@@ -35,7 +33,7 @@ from benchmarks.stock_browsergym import make_env, prepare
 from helpers.browser import start_browser_server
 from helpers.browser.actions import parse_action
 from helpers.browser.models import BrowserObservation, Client
-from helpers.browser.processes import descendants
+from helpers.browser.processes import tree_cpu_seconds
 from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.how_played import rollout_config
@@ -155,10 +153,10 @@ class Rate:
 
     def time(self, play: Callable[[], Sequence[int]], timed: TimedGenerator) -> None:
         """Add what ``play`` takes, which returns the turns of each episode."""
-        begin, cpu, generating = time.perf_counter(), tree_cpu_seconds(), timed.seconds
+        begin, cpu, generating = time.perf_counter(), tree_cpu_seconds(os.getpid()), timed.seconds
         turns = play()
         self.seconds += time.perf_counter() - begin
-        self.cpu_seconds += tree_cpu_seconds() - cpu
+        self.cpu_seconds += tree_cpu_seconds(os.getpid()) - cpu
         self.in_generation += timed.seconds - generating
         self.episodes += len(turns)
         self.turns += sum(turns)
@@ -173,16 +171,6 @@ class Rate:
             "cores_busy": round(self.cpu_seconds / self.seconds, 2),
             "turns": round(self.turns / self.episodes, 2),
         }
-
-
-def tree_cpu_seconds() -> float:
-    """CPU seconds so far of this process and all below it."""
-    seconds = 0.0
-    for process in descendants(os.getpid()):
-        with suppress(psutil.Error):  # it ended while we looked
-            times = process.cpu_times()
-            seconds += times.user + times.system
-    return seconds
 
 
 def rate_of_stock(

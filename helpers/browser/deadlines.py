@@ -7,10 +7,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import TypeVar
 
-import psutil
-
-from helpers.browser.processes import descendants
-
 Answer = TypeVar("Answer")
 
 LOOK_SECONDS = 1.0  # between two looks at what the processes have used
@@ -18,18 +14,6 @@ IDLE = 0.05  # of a processor: who uses less wants none
 # Times the deadline by the clock, however little of the processor there was: less than the 60 s
 # that OpenEnv's own client waits for an answer.
 MOST = 6.0
-
-
-def processor_seconds(pid: int) -> float:
-    """What ``pid`` and all processes below it have used of the processor until now."""
-    used = 0.0
-    for process in descendants(pid):
-        try:
-            times = process.cpu_times()
-        except psutil.Error:  # it ended meanwhile
-            continue
-        used += times.user + times.system
-    return used
 
 
 def wait_for_answer(

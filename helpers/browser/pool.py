@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import psutil
 
-from helpers.browser.deadlines import processor_seconds, wait_for_answer
+from helpers.browser.deadlines import wait_for_answer
 from helpers.browser.options import PageRules
-from helpers.browser.processes import descendants, kill, spawn
+from helpers.browser.processes import descendants, kill, spawn, tree_cpu_seconds
 from helpers.browser.variables import for_python
 
 # Seconds for each kind of request, from when the worker has it. Where a busy machine leaves its
@@ -136,7 +136,7 @@ class Worker:
             sent_to, future = self._send(generation, (kind, *arguments))
             try:
                 answer = wait_for_answer(
-                    future, DEADLINES[kind], lambda: processor_seconds(self.pid)
+                    future, DEADLINES[kind], lambda: tree_cpu_seconds(self.pid)
                 )
                 why = DIED
             except TimeoutError:

@@ -68,6 +68,23 @@ def descendants(pid: int) -> list[psutil.Process]:
     return []
 
 
+def cpu_seconds(process: psutil.Process) -> float:
+    """What a process has used of the processor until now. Raises psutil.Error where it has
+    ended."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def tree_cpu_seconds(pid: int) -> float:
+    """What ``pid`` and all processes below it have used of the processor until now; those that
+    have ended meanwhile do not count any more."""
+    used = 0.0
+    for process in descendants(pid):
+        with suppress(psutil.Error):
+            used += cpu_seconds(process)
+    return used
+
+
 def kill(processes: Iterable[psutil.Process]) -> None:
     """SIGKILL to each, whoever is still there (and is still the same: a pid may be another's by
     now)."""
