@@ -16,6 +16,7 @@ HELPERS = (
     "__init__.py",
     "settings/__init__.py",
     "settings/errors.py",
+    "settings/imports.py",
     "settings/names.py",
     "settings/paths.py",
     "browser",

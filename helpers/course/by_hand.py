@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
 from helpers.episodes.ledger import COLUMNS
 from helpers.episodes.rollout_func import rollout_columns
+from helpers.policy.trl_parts import GRPOTrainer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

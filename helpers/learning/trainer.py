@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from trl import GRPOTrainer
 from trl.chat_template_utils import parse_response
 from typing_extensions import override
 
@@ -36,6 +35,7 @@ from helpers.learning.out_of_memory import save_when_out_of_memory
 from helpers.learning.packing import ATTENTION_ONLY, packed_scores
 from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.pictures import FAMILIES, ReadsPictures
+from helpers.policy.trl_parts import GRPOTrainer, vllm_generation
 from helpers.policy.vllm_engine import engine_settings, precision_settings
 from helpers.policy.vllm_pictures import VLLMSeeingGenerator
 from helpers.policy.vllm_worker import reload_weights
@@ -467,8 +467,6 @@ def vllm_in_precision(dtype: str, **settings: Any) -> Iterator[None]:
     TRL 1.16 passes no precision on, and vLLM's "auto" makes bf16 of fp32, which would move the
     sampled logprobs by 0.1 and more.
     """
-    from trl.generation import vllm_generation  # imports vLLM, where it is installed
-
     original = vllm_generation.LLM
     vllm_generation.LLM = functools.partial(
         original, **precision_settings(dtype), **engine_settings(), **settings

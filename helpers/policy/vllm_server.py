@@ -112,7 +112,7 @@ def weights_to_server(profile: Profile) -> Iterator[None]:
     On a CPU its weights go through a folder, in the place of NCCL. Raises `GenerationError` where
     the server does not answer, or cannot be given weights.
     """
-    from trl.generation import vllm_generation  # imports vLLM, where it is installed
+    from helpers.policy.trl_parts import vllm_generation  # seconds to import
 
     original = vllm_generation.VLLMClient
     if profile.device == "cpu":

@@ -187,7 +187,7 @@ def other_server(request):
 
 def connect(url, device):
     """What a trainer on this device does with its server before it trains."""
-    from trl.generation import vllm_generation
+    from helpers.policy.trl_parts import vllm_generation
 
     with weights_to_server(replace(PROFILES["cpu"], device=device, vllm_server=url)):
         vllm_generation.VLLMClient(base_url=url).init_communicator(device=device)
