@@ -235,6 +235,7 @@ def scaled(profile: Profile, scale: str) -> Profile:
             save_every=1,
             groups=1,
             group_size=4,
+            workers=1,  # for four sessions a second browser is started longer than it plays
             clients=4,
         )
     if scale == "full":

@@ -62,6 +62,8 @@ def test_scales_differ_in_size_only():
     smoke, demo, full = (get_profile(scale=scale) for scale in SCALES)
     assert smoke.updates < demo.updates < full.updates
     assert smoke.eval_episodes < demo.eval_episodes < full.eval_episodes
+    assert smoke.clients < demo.clients == full.clients
+    assert smoke.workers <= demo.workers == full.workers
     for same in ("policy", "task", "dtype", "learning_rate", "generator"):
         assert getattr(smoke, same) == getattr(demo, same) == getattr(full, same)
 
