@@ -25,6 +25,7 @@ from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
 
@@ -170,13 +171,21 @@ def _load_model(name: str, path: str, dtype: str, device: str) -> PreTrainedMode
             f"({len(wrong)} are missing or of another size, such as {wrong[0]}): save it again, or "
             "choose another policy."
         )
-    broken = [key for key, weights in model.named_parameters() if not weights.isfinite().all()]
+    broken = [key for key, weights in model.named_parameters() if not _are_numbers(weights)]
     if broken:
         raise PolicyError(
             f"The weights of {name!r} ({path}) hold values that are no numbers ({broken[0]}): "
             "choose another policy, or an earlier checkpoint of this one."
         )
     return model.to(device)
+
+
+def _are_numbers(weights: Tensor) -> bool:
+    """Whether no weight is infinite or NaN, which is the least and the greatest wherever it stands.
+
+    With ``isfinite`` on each of them a policy took nearly twice as long to load.
+    """
+    return not weights.numel() or all(bound.isfinite() for bound in weights.detach().aminmax())
 
 
 def _packaged_gguf(package: str) -> Path | None:

@@ -1,9 +1,9 @@
 """A policy that was saved in a folder and is not whole: one sentence says what is wrong with it."""
 
 import json
+import math
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_llama
 
@@ -48,9 +48,14 @@ def change_weights(folder, change):
     save_file(change(weights), folder / WEIGHTS, metadata={"format": "pt"})
 
 
-def with_a_nan(weights):
-    weights["model.norm.weight"][3] = torch.nan
-    return weights
+def with_a_weight(value):
+    """A function that puts ``value`` among the weights of a model."""
+
+    def change(weights):
+        weights["model.norm.weight"][3] = value
+        return weights
+
+    return change
 
 
 def with_other_names(weights):
@@ -105,10 +110,13 @@ DAMAGES = {
         lambda folder: change_weights(folder, with_other_names),
         "are not those of the model in its config.json",
     ),
-    "a weight that is no number": (
-        lambda folder: change_weights(folder, with_a_nan),
-        "hold values that are no numbers (model.norm.weight)",
-    ),
+    **{
+        f"a weight that is {value}": (
+            lambda folder, value=value: change_weights(folder, with_a_weight(value)),
+            "hold values that are no numbers (model.norm.weight)",
+        )
+        for value in (math.nan, math.inf, -math.inf)
+    },
 }
 
 
