@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+from in_python import run_script
+from patience import PATIENCE
 
 from helpers.settings.imports import imported_when_called
 from helpers.settings.paths import ROOT
@@ -99,24 +101,18 @@ def test_a_change_would_be_noticed(tmp_path):
     assert changed_by([["json"], ["careless"]], tmp_path) == [[], noticed]
 
 
-def in_python(code):
-    """Run code in a process of its own."""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_package_that_is_left_out_can_be_imported_afterwards():
-    in_python("""
+    code = """
 import helpers.browser.models, sys
 assert "gradio" not in sys.modules
 import gradio
-""")
+"""
+    run_script(code, timeout=PATIENCE)
 
 
 def test_what_is_imported_when_it_is_called_works_then():
     """OpenEnv's environments with tools need two of the packages with which it was not imported."""
-    in_python("""
+    code = """
 import helpers.browser.models, sys
 assert not {"fastmcp", "mcp"} & set(sys.modules)
 from openenv.core.env_server import MCPEnvironment, Observation, State
@@ -135,16 +131,18 @@ class Sums(MCPEnvironment):
 
 action = CallToolAction(tool_name="add", arguments={"a": 2, "b": 3})
 assert Sums(tools).step(action).result.data == 5
-""")
+"""
+    run_script(code, timeout=PATIENCE)
 
 
 def test_a_trainer_is_imported_without_what_few_runs_need():
-    in_python("""
+    code = """
 import helpers.learning.trainer, sys
 assert not {"trackio", "vllm"} & {name.partition(".")[0] for name in sys.modules}
 import trackio
 assert trackio.__file__
-""")
+"""
+    run_script(code, timeout=PATIENCE)
 
 
 def test_of_a_package_that_is_not_installed_nothing_is_made_up():
