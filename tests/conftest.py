@@ -3,6 +3,7 @@ tiny random model."""
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -62,6 +63,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker("docs")
     # Sorting keeps the order of what has the same rank.
     items.sort(key=lambda item: rank.get(item.path.stem, len(LONGEST)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_for_other_workers():
+    """A process that has loaded a policy keeps what it frees; here others need it, too."""
+    yield
+    if "torch" in sys.modules:
+        from helpers.policy.memory import hand_back_freed_memory
+
+        hand_back_freed_memory()
 
 
 @pytest.fixture(scope="session")

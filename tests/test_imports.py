@@ -1,5 +1,6 @@
 """Importing any module of the course changes nothing but what is imported."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 from in_python import run_script
 from patience import PATIENCE
 
-from helpers.settings.imports import imported_when_called
+from helpers.settings.imports import imported_when_called, without_collecting
 from helpers.settings.paths import ROOT
 
 ROOMS = ("helpers", "scripts", "tools", "benchmarks")
@@ -148,3 +149,13 @@ assert trackio.__file__
 def test_of_a_package_that_is_not_installed_nothing_is_made_up():
     with imported_when_called("no_such_package"), pytest.raises(ModuleNotFoundError):
         import no_such_package.part  # noqa: F401
+
+
+def test_garbage_is_looked_for_again_afterwards():
+    with pytest.raises(ZeroDivisionError), without_collecting():
+        assert not gc.isenabled()
+        with without_collecting():
+            pass
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+    assert gc.isenabled()

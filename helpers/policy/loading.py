@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from helpers.output import hide_other_bars
 from helpers.policy.hub import hub_has
+from helpers.policy.memory import keep_freed_memory
 from helpers.policy.weights import problem_of_policy, problem_of_weights
 from helpers.settings.errors import CourseError, first_line
+from helpers.settings.imports import without_collecting
 from helpers.settings.known_policies import POLICIES
 from helpers.settings.paths import ROOT
 
@@ -108,7 +110,8 @@ def load_policy(
 
     ``dtype``: float32, bfloat16 or float16. Raises `PolicyError` where the weights cannot be had.
     """
-    from transformers import AutoTokenizer
+    with without_collecting():
+        from transformers import AutoTokenizer
 
     quiet_transformers()
     path = policy_path(name)
@@ -155,14 +158,18 @@ def check_folder(name: str, path: str) -> None:
 def _load_model(name: str, path: str, dtype: str, device: str) -> PreTrainedModel:
     """The model; raises `PolicyError` where the weights are not those of its configuration."""
     import torch
-    from transformers import AutoModelForCausalLM
 
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
-        path,
-        dtype=getattr(torch, dtype),
-        ignore_mismatched_sizes=True,  # they are named below, in one sentence
-        output_loading_info=True,
-    )
+    if device == "cpu":
+        keep_freed_memory()
+    with without_collecting():  # the code of this kind of model is imported when it is loaded
+        from transformers import AutoModelForCausalLM
+
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            path,
+            dtype=getattr(torch, dtype),
+            ignore_mismatched_sizes=True,  # they are named below, in one sentence
+            output_loading_info=True,
+        )
     model, found = loaded
     wrong = sorted(found["missing_keys"]) + sorted(key for key, *_ in found["mismatched_keys"])
     if wrong:  # transformers has made them up

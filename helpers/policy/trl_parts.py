@@ -5,9 +5,9 @@ and 170 MB. Who samples with transformers, or from a vLLM server, never needs vL
 with an engine in this process imports it by making one; trackio is for runs that log to it.
 """
 
-from helpers.settings.imports import imported_when_called
+from helpers.settings.imports import imported_when_called, without_collecting
 
-with imported_when_called("vllm", "trackio"):
+with without_collecting(), imported_when_called("vllm", "trackio"):
     from trl import GRPOTrainer
     from trl.generation import vllm_generation
 

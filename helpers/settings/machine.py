@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from packaging.version import Version
 
+from helpers.settings.imports import without_collecting
 from helpers.settings.language import say
 
 VLLM_MODULE = "vllm"
@@ -18,7 +19,8 @@ FIRST_UNFIT_VLLM = Version("0.30")  # it wants an mcp package that OpenEnv 0.10 
 
 def this_machine() -> tuple[str, float]:
     """The name of this machine's profile, and its memory in GB: the GPU's, without one the RAM."""
-    import torch  # takes seconds, and not everything that reads this module asks for the machine
+    with without_collecting():
+        import torch  # takes seconds, and not everything here needs it
 
     if not torch.cuda.is_available():
         import psutil
