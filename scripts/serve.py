@@ -19,6 +19,7 @@ from helpers.command_line import run
 from helpers.episodes.how_played import episode_config
 from helpers.policy.generators import GenerationError
 from helpers.policy.loading import load_policy
+from helpers.policy.vllm_engine import compile_nothing_on_a_cpu
 from helpers.policy.vllm_server import server_command, server_environment
 from helpers.settings.machine import vllm_problem
 from scripts.options import PolicyOption, chosen_profile
@@ -37,6 +38,7 @@ def main(
     path = load_policy(profile.policy, weights=False).path
     max_length = episode_config(profile).max_length
     command = server_command(path, profile, host, port, max_length)
+    compile_nothing_on_a_cpu()
     os.execve(command[0], command, server_environment())
 
 

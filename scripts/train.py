@@ -55,7 +55,7 @@ def main(
     from helpers.learning.run import train
 
     result = train(profile, output, lora, resume, not no_before, tests)
-    if result:  # of several processes, the first one's
+    if result and result["difference"]:  # of several processes, the first one's
         print(json.dumps(result["difference"]))
 
 

@@ -17,6 +17,7 @@ from helpers.policy.generators import GenerationError, Prompt, common_prefix
 from helpers.policy.streams import Sampling
 from helpers.policy.vllm_stream import VLLMStream, completion
 from helpers.settings.errors import first_line
+from helpers.settings.imports import without_collecting
 from helpers.settings.machine import vllm_problem
 
 if TYPE_CHECKING:
@@ -92,11 +93,13 @@ class _StdoutWithFileno:
 
 
 CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"  # GB
+COMPILE_NOTHING = "TORCH_COMPILE_DISABLE"
 
 
 def prepare_vllm() -> None:
     """Set what vLLM needs before it is imported or started; safe to call twice."""
     hide_other_bars()
+    compile_nothing_on_a_cpu()
     defaults = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine lives in this process, by the trainer
         CPU_CACHE: "1",
@@ -110,6 +113,23 @@ def prepare_vllm() -> None:
         sys.stdout.fileno()
     except Exception:  # a notebook kernel's stdout has none, and raises an error of its own
         sys.stdout = _StdoutWithFileno(sys.stdout)
+
+
+def compile_nothing_on_a_cpu() -> None:
+    """Let vLLM compile nothing where there is no GPU; has to come before vLLM is imported.
+
+    There, an engine compiles one function, which draws tokens: that takes ten seconds of processor
+    time in every process that has an engine, and draws no faster. ``TORCH_COMPILE_DISABLE=0``
+    compiles it all the same.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    os.environ.setdefault(COMPILE_NOTHING, "1")
+    compiler = sys.modules.get("torch._dynamo")
+    if compiler is not None:  # which has read the variable already
+        compiler.config.disable = os.environ[COMPILE_NOTHING] == "1"
 
 
 @contextmanager
@@ -204,19 +224,20 @@ def start_vllm(
     os.environ.setdefault(CPU_CACHE, str(cpu_cache_gb))
     prepare_vllm()
     try:
-        # Seconds to import, and `prepare_vllm` goes before.
-        from vllm import LLM  # pyright: ignore[reportMissingImports]
+        with without_collecting():
+            # Seconds to import, and `prepare_vllm` goes before.
+            from vllm import LLM  # pyright: ignore[reportMissingImports]
 
-        engine = LLM(
-            model=path,
-            max_model_len=max_model_len,
-            gpu_memory_utilization=gpu_memory,
-            max_num_seqs=64,
-            max_num_batched_tokens=4096,
-            logprobs_mode="processed_logprobs",
-            **precision_settings(dtype),
-            **engine_settings(),
-        )
+            engine = LLM(
+                model=path,
+                max_model_len=max_model_len,
+                gpu_memory_utilization=gpu_memory,
+                max_num_seqs=64,
+                max_num_batched_tokens=4096,
+                logprobs_mode="processed_logprobs",
+                **precision_settings(dtype),
+                **engine_settings(),
+            )
     except Exception as error:
         raise GenerationError(
             f"vLLM did not start ({first_line(error)[:160]}): set "

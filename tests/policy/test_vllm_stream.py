@@ -5,6 +5,7 @@ import json
 import signal
 
 import pytest
+import torch
 from in_python import run_script
 from logprobs import largest_gap
 
@@ -16,6 +17,7 @@ from helpers.settings.machine import vllm_problem
 
 SCRIPT = """
 import json, signal, sys
+import torch
 from pathlib import Path
 from asking import ask
 from helpers.browser import start_browser_server
@@ -82,6 +84,8 @@ found = {
     "shared": len(shared),
     "cached": cached(),
     "interrupted": interrupted(),
+    "drawn in one call": len(generator.generate(prompts, 1)),
+    "compiled": torch._dynamo.utils.counters["frames"],
     "afterwards": [(a.ids, a.logprobs) for a in generator.generate(prompts, 8, 0.0)],
 }
 folder = Path(sys.argv[1])
@@ -116,6 +120,14 @@ def assert_same(some, others):
 
 
 needs_vllm = pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed here")
+
+
+@pytest.mark.slow
+@needs_vllm
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's engine is faster when compiled")
+def test_an_engine_on_a_cpu_compiles_nothing(found):
+    assert found["drawn in one call"] == 6
+    assert not found["compiled"]
 
 
 @pytest.mark.slow
