@@ -269,11 +269,12 @@ def missing_system_packages(device: str, version: str) -> list:
     missing = []
     if not has_libnuma() and not find_bundle():
         missing.append("libnuma1")
-    if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
-        missing.append("g++")  # torch.compile and Triton build kernels at run time
-    headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[1]
-    if device == "gpu" and not (Path(headers.strip()) / "Python.h").exists():
-        missing.append(f"python{version}-dev")
+    if device == "gpu":  # torch.compile and Triton build kernels at run time
+        if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
+            missing.append("g++")
+        headers = run([PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])[1]
+        if not (Path(headers.strip()) / "Python.h").exists():
+            missing.append(f"python{version}-dev")
     code, fonts = run(["fc-list"], 30)
     # The Chromium of a bundle has brought its own.
     if (

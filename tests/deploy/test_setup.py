@@ -154,6 +154,15 @@ def test_no_uv_is_one_sentence_that_names_the_mend(setup, monkeypatch):
         setup.find_uv()
 
 
+def test_a_compiler_is_for_what_is_compiled_for_a_gpu(setup, monkeypatch):
+    monkeypatch.setattr(setup, "LINUX", True)
+    monkeypatch.setattr(setup.shutil, "which", lambda name: None)
+    monkeypatch.setattr(setup, "run", lambda *_, **__: (0, "/no/such/folder"))
+    only_for_a_gpu = {"g++", "python3.11-dev"}
+    assert only_for_a_gpu <= set(setup.missing_system_packages("gpu", "3.11"))
+    assert not only_for_a_gpu & set(setup.missing_system_packages("cpu", "3.11"))
+
+
 def test_an_index_without_the_cpu_build_of_torch_is_no_obstacle(setup, monkeypatch):
     """On a machine that reaches neither a mirror with that build nor PyTorch's own index."""
     monkeypatch.delenv("COURSE_UNPINNED", raising=False)
