@@ -4,6 +4,9 @@ Each is played once as the machine is, then again and again beside processes tha
 the processor. What is counted: errors that stock did not report, observations that are another than
 the first time (boxes, focus and ends included), and episodes that were lost to the infrastructure,
 which is what a machine that is too slow may cost.
+
+What stands behind ``--`` is run beside the same load instead: ``python -m benchmarks.busy --
+make test``.
 """
 
 import subprocess
@@ -71,8 +74,14 @@ def main(
     loops: Annotated[int, typer.Option(help="processes beside it", min=0)] = 4,
     actions: Annotated[int, typer.Option(help="to play beside them, at least", min=1)] = 3_000,
     record_it: Record = False,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="run this beside them instead, and end as it does")
+    ] = None,
 ) -> int:
     """Play the recorded episodes on a busy machine, and say what the load did to them."""
+    if command:
+        with busy_loops(loops):
+            return subprocess.call(command)
     golden = read_golden()
     quiet = play_all(golden)
     counts: dict[str, Any] = {"loops": loops, "actions": 0}

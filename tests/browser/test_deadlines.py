@@ -11,6 +11,7 @@ import pytest
 from benchmarks.busy import busy_loops
 from helpers.browser.deadlines import MOST, wait_for_answer
 from helpers.browser.processes import tree_cpu_seconds
+from helpers.settings.paths import ROOT
 
 LOOK = 0.01  # seconds between two looks, so that no test waits for long
 SECONDS = 10 * LOOK  # the deadline
@@ -88,3 +89,13 @@ def test_each_loop_beside_a_benchmark_has_a_session_of_its_own():
         loops = [each for each in children if each.cmdline()[-1:] == ["while True: pass"]]
         sessions = {os.getsid(each.pid) for each in loops}
     assert len(sessions - {os.getsid(0)}) == 2
+
+
+def test_a_command_runs_beside_the_loops_and_ends_as_it_does():
+    count = (
+        "import os, psutil, sys\n"
+        "beside = psutil.Process(os.getppid()).children()\n"
+        "sys.exit(sum(each.cmdline()[-1:] == ['while True: pass'] for each in beside))"
+    )
+    beside_three = [sys.executable, "-m", "benchmarks.busy", "--loops", "3", "--"]
+    assert subprocess.call([*beside_three, sys.executable, "-c", count], cwd=ROOT) == 3
