@@ -22,6 +22,7 @@ from benchmarks.recorded_episodes import Recorded, read_golden
 from benchmarks.recording import Record, record
 from helpers.command_line import run
 from helpers.output import Progress
+from helpers.settings.errors import CourseError
 from helpers.settings.machine import run_facts
 
 Place = tuple[str, int, int]  # task, seed, step
@@ -70,9 +71,24 @@ def changes(rows: dict[Place, Row], quiet: dict[Place, Row]) -> list[str]:
     return found
 
 
+def run_beside(loops: int, command: Sequence[str]) -> int:
+    """Run a command beside so many busy loops, and return its exit code.
+
+    Raises `CourseError` where there is no such command."""
+    with busy_loops(loops):
+        try:
+            return subprocess.call(command)
+        except OSError as error:
+            raise CourseError(
+                f"Cannot run {command[0]} ({error.strerror}): is it spelled right?"
+            ) from None
+
+
 def main(
     loops: Annotated[int, typer.Option(help="processes beside it", min=0)] = 4,
-    actions: Annotated[int, typer.Option(help="to play beside them, at least", min=1)] = 3_000,
+    actions: Annotated[
+        int | None, typer.Option(help="to play beside them, at least: 3,000 without this", min=1)
+    ] = None,
     record_it: Record = False,
     command: Annotated[
         list[str] | None, typer.Argument(help="run this beside them instead, and end as it does")
@@ -80,8 +96,13 @@ def main(
 ) -> int:
     """Play the recorded episodes on a busy machine, and say what the load did to them."""
     if command:
-        with busy_loops(loops):
-            return subprocess.call(command)
+        if actions or record_it:
+            raise CourseError(
+                "--actions and --record are about the recorded episodes: leave them out where you "
+                "name a command, or name none."
+            )
+        return run_beside(loops, command)
+    actions = actions or 3_000
     golden = read_golden()
     quiet = play_all(golden)
     counts: dict[str, Any] = {"loops": loops, "actions": 0}

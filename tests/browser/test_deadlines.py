@@ -8,9 +8,10 @@ from concurrent.futures import Future
 import psutil
 import pytest
 
-from benchmarks.busy import busy_loops
+from benchmarks.busy import busy_loops, main
 from helpers.browser.deadlines import MOST, wait_for_answer
 from helpers.browser.processes import tree_cpu_seconds
+from helpers.command_line import run
 from helpers.settings.paths import ROOT
 
 LOOK = 0.01  # seconds between two looks, so that no test waits for long
@@ -99,3 +100,18 @@ def test_a_command_runs_beside_the_loops_and_ends_as_it_does():
     )
     beside_three = [sys.executable, "-m", "benchmarks.busy", "--loops", "3", "--"]
     assert subprocess.call([*beside_three, sys.executable, "-c", count], cwd=ROOT) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--", "no-such-command"], "Cannot run no-such-command (No such file or directory): "),
+        (["--record", "--", "true"], "--actions and --record are about the recorded "),
+        (["--actions", "9", "--", "true"], "--actions and --record are about the recorded "),
+    ],
+)
+def test_what_cannot_be_run_beside_the_loops_is_refused_in_a_sentence(words, sentence, capsys):
+    assert run(main, words) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(sentence)
+    assert said.err.count("\n") == 1
