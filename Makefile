@@ -54,7 +54,7 @@ UNPINNED := $(filter 1,$(COURSE_UNPINNED))
 # The types are one of these tests (tests/test_api_drift.py): they take a minute, in which others run beside them.
 test: $(if $(UNPINNED),setup,form)  ## form and types, the tests, and the six notebooks at smoke scale (into runs/test/)
 	-@$(MAKE) --silent --no-print-directory $(SITE_TOOLS)
-	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PYTEST) --nbmake --nbmake-timeout=600 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
+	COURSE_SCALE=smoke COURSE_RUNS=$(CURDIR)/runs/test $(PYTEST) --nbmake --nbmake-timeout=1200 $(wildcard notebooks/*.ipynb notebooks/more/*.ipynb) tests
 
 unit: $(if $(UNPINNED),setup,lint)  ## form and types, and the tests that take a few minutes (ARGS="-k parser" chooses)
 	$(PYTEST) -m "not docs and not slow" tests $(ARGS)

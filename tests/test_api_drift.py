@@ -25,6 +25,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from patience import LONG_PATIENCE
 
 import helpers.browser.models  # noqa: F401  (OpenEnv takes a tenth of the time where this is first)
 from helpers.episodes.ledger import Ledger
@@ -331,7 +332,9 @@ def said(tmp_path_factory):
         assert old in CODE
         (folder / f"drift_{number}.py").write_text(CODE.replace(old, new))
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--project", str(folder)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=LONG_PATIENCE
+    )
     answer = json.loads(done.stdout)
     files = [file for part in (*course, folder) for file in part.rglob("*.py")]
     assert answer["summary"]["filesAnalyzed"] == len(files)

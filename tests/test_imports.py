@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from in_python import run_script
-from patience import PATIENCE
+from patience import LONG_PATIENCE, PATIENCE
 
 from helpers.settings.imports import imported_when_called, without_collecting
 from helpers.settings.paths import ROOT
@@ -62,7 +62,9 @@ def modules_of(room):
 def changed_by(groups, folder=ROOT):
     """For each group of modules: what importing it changes, and what it prints."""
     command = [sys.executable, "-c", CODE, json.dumps(groups)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=LONG_PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     found, printed = [], []
     for line in done.stdout.splitlines():

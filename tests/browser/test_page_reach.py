@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
+from patience import PATIENCE
 
 from benchmarks import faults
 
@@ -125,7 +126,7 @@ def probe():
         # It does hear what reaches it.
         before = len(heard)
         socket.create_connection(("127.0.0.1", port)).close()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE
         while len(heard) == before and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(heard) == before + 1
@@ -151,7 +152,7 @@ def test_a_pages_script_reaches_nothing_but_its_pages(server, misbehaving):
         before = server.stats()
         step(KEY)
         names = set(re.findall(r"^    '([\w ]+)': ", TRIES, re.MULTILINE))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         outcomes = {}
         while set(outcomes) != names and time.monotonic() < deadline:
             seen = step("noop(1)")

@@ -26,7 +26,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
-from patience import PATIENCE
+from patience import LONG_PATIENCE, PATIENCE
 
 from helpers.settings.paths import ROOT, notebook_paths
 from tools.set_repository import SETTING
@@ -130,7 +130,9 @@ def run_in(client, code):
         if message["msg_type"] == "stream":
             said.append(message["content"]["text"])
 
-    reply = client.execute_interactive(code, timeout=300, allow_stdin=False, output_hook=listen)
+    reply = client.execute_interactive(
+        code, timeout=LONG_PATIENCE, allow_stdin=False, output_hook=listen
+    )
     content = reply["content"]
     assert content["status"] == "ok", "\n".join(content.get("traceback", [])) + "".join(said)
     return "".join(said)

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from in_python import run_script
+from patience import LONG_PATIENCE
 
 from helpers.browser import list_tasks
 from helpers.episodes.config import EpisodeSpec
@@ -46,7 +47,7 @@ def plain(names):
 @pytest.fixture(scope="module")
 def own():
     """What the package itself says."""
-    return json.loads(run_script(OWN_BENCHMARK, timeout=240))
+    return json.loads(run_script(OWN_BENCHMARK, timeout=LONG_PATIENCE))
 
 
 def test_browsergyms_pages_are_its_own(own):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from patience import LONG_PATIENCE
 from safetensors.torch import load_file
 from tiny_models import tiny_policy_in
 
@@ -40,7 +41,7 @@ def run(command, folder, tiny_policy):
         text=True,
         capture_output=True,
         env=os.environ | ENVIRONMENT,
-        timeout=400,
+        timeout=LONG_PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(path.read_text()) for path in sorted(folder.glob("process-*.json"))]

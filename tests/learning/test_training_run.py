@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from patience import LONG_PATIENCE
 from safetensors.torch import load_file
 from tiny_models import tiny_adapter, tiny_policy_in
 
@@ -44,7 +45,7 @@ def run(folder, *arguments, **environment):
         text=True,
         capture_output=True,
         env={**os.environ, **SMOKE, **environment},
-        timeout=500,
+        timeout=LONG_PATIENCE,
     )
 
 
@@ -86,7 +87,7 @@ def test_what_a_process_starts_is_not_taken_for_a_rank_of_its_trainer(policy, tm
     tiny = tiny_policy_in(tmp_path / "tiny", policy.tokenizer)
     code = WITH_VLLM.format(left=LEFT_BY_TRL)
     command = [sys.executable, "-c", code, str(tiny), str(tmp_path / "run")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG_PATIENCE)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -150,7 +151,7 @@ def kill_after_two_updates(folder, lora):
         stderr=subprocess.DEVNULL,
     )
     try:
-        until = time.monotonic() + 300
+        until = time.monotonic() + LONG_PATIENCE
         while len(read_metrics(folder)) < 2:
             assert killed.poll() is None
             assert time.monotonic() < until

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from in_python import run_script
+from patience import LONG_PATIENCE
 
 from helpers.learning.eyes.practice import practice_profile
 from helpers.learning.recorder import Recorder
@@ -52,7 +53,7 @@ trainer.save_model(str(folder / "adapter"))
 
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed here")
 def test_sampled_and_recomputed_logprobs_agree_in_every_update(tmp_path):
-    run_script(SCRIPT, tmp_path, timeout=500)
+    run_script(SCRIPT, tmp_path, timeout=LONG_PATIENCE)
     rows = json.loads((tmp_path / "found.json").read_text())
     assert len(rows) == 2
     assert all(row["logprob_gap/max"] < 1e-3 for row in rows)

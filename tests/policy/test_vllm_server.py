@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 from logprobs import largest_gap, recomputed_logprobs
-from patience import PATIENCE
+from patience import LONG_PATIENCE, PATIENCE
 
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.play import play_episodes
@@ -118,7 +118,7 @@ def test_a_server_samples_from_the_weights_that_are_trained(url, tmp_path):
         text=True,
         capture_output=True,
         env={**os.environ, **settings},
-        timeout=500,
+        timeout=LONG_PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     rows = read_metrics(tmp_path)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from in_python import run_script
 from logprobs import largest_gap
+from patience import LONG_PATIENCE
 
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.ledger import check_rollout
@@ -103,7 +104,7 @@ write_episodes(folder / "episodes.jsonl", episodes)
 def folder(tmp_path_factory):
     """Where the script has written."""
     folder = tmp_path_factory.mktemp("vllm")
-    run_script(SCRIPT, folder, timeout=500)
+    run_script(SCRIPT, folder, timeout=LONG_PATIENCE)
     return folder
 
 
