@@ -4,6 +4,8 @@ FROM holds a folder for each student, or files whose names begin with the studen
 bob_02_prompt_and_action_parser.ipynb. What the cells print is not believed: the answers are judged
 again, by the checks of this course. That runs what students have written, on this machine, each
 notebook in a process of its own with so many seconds an exercise: judge what you would run.
+
+What the notebooks import takes seconds: one process imports it, and is forked for each notebook.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from helpers.settings.files import write_whole
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-PROCESSES = multiprocessing.get_context("spawn")
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["helpers.course.notebook_imports"])
 SESSIONS = 4  # in which an answer that acts is played
 SECONDS = 60  # that one exercise may take, the start of a browser among them
 NO_END = "try again. It did not end within {} s."

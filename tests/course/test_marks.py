@@ -1,13 +1,16 @@
 """Marks: the course's checks judge what was handed in, whatever its cells print or do."""
 
 import csv
+import subprocess
+import sys
 
 import nbformat
 import pytest
+from patience import LONG_PATIENCE
 
 from helpers.command_line import run
 from helpers.course.handed_in import exercises, exercises_of, verdict
-from helpers.settings.paths import NOTEBOOKS, chinese_of
+from helpers.settings.paths import NOTEBOOKS, ROOT, chinese_of
 from scripts import marks
 
 FOURTH = NOTEBOOKS / "04_rewards_and_advantages.ipynb"
@@ -28,10 +31,19 @@ def hand_in(source, target, answers):
 
 
 def marked(folder, *options):
-    """{(student, exercise): what was said} of a folder, as the command leaves it."""
-    assert run(marks.main, ["--folder", str(folder), *options]) == 0
+    """{(student, exercise): what was said} of a folder, as the command leaves it, and what it
+    prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.marks", "--folder", str(folder), *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LONG_PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
     with (folder / "marks.csv").open() as file:
-        return {(row["student"], row["exercise"]): row["said"] for row in csv.DictReader(file)}
+        said = {(row["student"], row["exercise"]): row["said"] for row in csv.DictReader(file)}
+    return said, done.stdout
 
 
 def solution(source, number):
@@ -42,7 +54,7 @@ def solution(source, number):
     return below.partition("<summary>Solution</summary>\n\n```python\n")[2].partition("```")[0]
 
 
-def test_a_class_gets_its_marks(tmp_path, capsys):
+def test_a_class_gets_its_marks(tmp_path):
     answers = {number: solution(FOURTH, number) for number in ("4.1", "4.2", "4.3")}
     hand_in(FOURTH, tmp_path / "ann" / FOURTH.name, answers)
     wrong = {
@@ -51,12 +63,11 @@ def test_a_class_gets_its_marks(tmp_path, capsys):
         "4.3": "import os\ndef objective(*_):\n    os._exit(0)\n",
     }
     hand_in(FOURTH, tmp_path / f"bob_{FOURTH.name}", wrong)
-    said = marked(tmp_path, "--seconds", "15")
+    said, printed = marked(tmp_path, "--seconds", "15")
     assert [said["ann", number] for number in answers] == ["ok", "ok", "ok"]
     assert said["bob", "4.1"].startswith("try again. For ")
     assert said["bob", "4.2"] == "try again. It did not end within 15 s."
     assert said["bob", "4.3"] == "try again. It ended Python itself."
-    printed = capsys.readouterr().out
     assert [line.split() for line in printed.splitlines() if line.startswith("bob  ")] == [
         ["bob", "again", "again", "again", "0", "of", "3"]
     ]
@@ -65,7 +76,7 @@ def test_a_class_gets_its_marks(tmp_path, capsys):
 def test_an_answer_that_acts_is_played_in_a_browser(tmp_path):
     agent = 'my_task = "unicode-test"\n' + solution(SIXTH, "6.3")
     hand_in(SIXTH, tmp_path / "dora" / SIXTH.name, {"6.3": agent, "6.4": "def report(:\n"})
-    said = marked(tmp_path)
+    said, _ = marked(tmp_path)
     assert said["dora", "6.3"].startswith("ok. 20 of 20 validation pages")
     assert said["dora", "6.2"] == "todo"
     assert said["dora", "6.4"].startswith("try again. SyntaxError")
