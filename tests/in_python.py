@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 
+from patience import LONG_PATIENCE
+
 from helpers.settings.paths import ROOT
 
 
-def run_script(script, *arguments, timeout):
+def run_script(script, *arguments):
     """Run Python code as from the course's folder, with the tests' own modules at hand; returns
     what it printed."""
     done = subprocess.run(
@@ -16,7 +18,7 @@ def run_script(script, *arguments, timeout):
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=LONG_PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from in_python import run_script
-from patience import LONG_PATIENCE, PATIENCE
+from patience import LONG_PATIENCE
 
 from helpers.settings.imports import imported_when_called, without_collecting
 from helpers.settings.paths import ROOT
@@ -110,7 +110,7 @@ import helpers.browser.models, sys
 assert "gradio" not in sys.modules
 import gradio
 """
-    run_script(code, timeout=PATIENCE)
+    run_script(code)
 
 
 def test_what_is_imported_when_it_is_called_works_then():
@@ -135,7 +135,7 @@ class Sums(MCPEnvironment):
 action = CallToolAction(tool_name="add", arguments={"a": 2, "b": 3})
 assert Sums(tools).step(action).result.data == 5
 """
-    run_script(code, timeout=PATIENCE)
+    run_script(code)
 
 
 def test_a_trainer_is_imported_without_what_few_runs_need():
@@ -145,7 +145,7 @@ assert not {"trackio", "vllm"} & {name.partition(".")[0] for name in sys.modules
 import trackio
 assert trackio.__file__
 """
-    run_script(code, timeout=PATIENCE)
+    run_script(code)
 
 
 def test_of_a_package_that_is_not_installed_nothing_is_made_up():

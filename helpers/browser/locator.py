@@ -9,6 +9,7 @@ whether it has seen it.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -112,10 +113,14 @@ class LoadTolerantLocator:
     which is replaced. Each raises Playwright's TimeoutError where the page refuses the action, and
     `InfrastructureError` where nobody can say why it did not happen."""
 
-    def __init__(self, locator: Locator, bid: str = "") -> None:
-        """``bid``: of the element, where it has one."""
+    def __init__(
+        self, locator: Locator, bid: str = "", find: Callable[[], Locator] | None = None
+    ) -> None:
+        """``bid``: of the element, where it has one. ``find``: for a locator of which nobody knows
+        whether it finds the element, what is asked where it is not the only one with its bid."""
         self._locator = locator
         self._bid = bid
+        self._find = find
 
     def _ask(self, function: str, argument: Any = None) -> Any:
         """What a function of the page says of the element."""
@@ -124,6 +129,9 @@ class LoadTolerantLocator:
             answer = self._locator.page.evaluate(script, [self._bid, argument])
             if answer is not None:
                 return answer["said"]
+        if self._find is not None:
+            self._locator = self._find()
+            self._find = None
         return self._locator.evaluate(function, argument)
 
     # ---- the mouse ----

@@ -2,7 +2,7 @@
 ({real, turn}) => {
   const markAlone = (/*MARK*/);
   const markAndSee = (/*MARK_WITH_VISIBILITY*/);
-  const unmark = (/*UNMARK*/);
+  const takeMarksOff = (/*UNMARK*/);
   const ATTRIBUTES = ["", "bid", "standard_html"];
   const focused = root => {
     const element = root.activeElement;
@@ -13,14 +13,24 @@
     const element = focused(document);
     return (element && element.getAttribute("bid")) || "";
   };
-  // Each marks every element and returns the focused one's bid. A page that watches its elements
-  // hears of the marks, and may move the focus, before it is asked for: text-editor does.
+  let marked = false;
+  const unmark = () => {
+    takeMarksOff();
+    marked = false;
+  };
+  // Each marks every element and returns the focused one's bid; marks that nobody has looked at are
+  // made anew. A page that watches its elements hears of the marks, and may move the focus, before
+  // it is asked for: text-editor does.
   const mark = async () => {
+    if (marked) unmark();
+    marked = true;
     markAlone(ATTRIBUTES);
     await turn();
     return focusedBid();
   };
   const markWithVisibility = async () => {
+    if (marked) unmark();
+    marked = true;
     await markAndSee(ATTRIBUTES);
     return focusedBid();
   };

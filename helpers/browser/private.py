@@ -13,8 +13,8 @@ import re
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import FrameType, FunctionType
-from typing import Any, TypeVar
+from types import FrameType, FunctionType, SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import browsergym.core.action.functions as browsergym_actions
 import browsergym.core.observation as browsergym_observation
@@ -129,12 +129,15 @@ class ExtractionPage:
 ELEMENT_NODE = 1  # the DOM's number of this kind of node
 
 
-def dom_snapshot(page: Page) -> dict[str, Any]:
+def dom_snapshot(page: Page, shown: bool) -> dict[str, Any]:
     """BrowserGym's snapshot of the document, without the paint order, which nobody reads, and
     without the three rectangles of each node. Of those BrowserGym reads whether there are any: an
-    element that is drawn has some, a text has none."""
+    element that is drawn has some, a text has none.
+
+    ``shown``: whether somebody will read the attributes, which then must not hold BrowserGym's
+    marks."""
     snapshot = browsergym_observation.extract_dom_snapshot(
-        page, include_dom_rects=False, include_paint_order=False
+        page, include_dom_rects=False, include_paint_order=False, temp_data_cleanup=shown
     )
     for document in snapshot["documents"]:
         kinds, layout = document["nodes"]["nodeType"], document["layout"]
@@ -257,12 +260,14 @@ class SetupPage:
     new document, for what is mostly so at once.
 
     The set-up calls `goto`, `evaluate` with a few scripts, and `wait_for_function`; the scripts are
-    told apart by a line that only one of them has. The goal is asked for in a message of its own:
-    in the one that starts the episode use-colorwheel's has no colour yet."""
+    told apart by a line that only one of them has. The goal is asked for in a message of its own,
+    with the page's record, which is asked for next: in the one that starts the episode
+    use-colorwheel's has no colour yet."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._ready = False
+        self._record: list[Any] | None = None  # that the page has given, but not yet the set-up
 
     def goto(self, url: str) -> None:
         """Load the task."""
@@ -275,6 +280,13 @@ class SetupPage:
                 f"() => {{ {self._before_start()}{script}; return WOB_TASK_READY; }}"
             )
             return None
+        record, self._record = self._record, None
+        if record is not None and script == record_script():
+            return record
+        if "core.getUtterance()" in script:
+            both = f"() => [({script})(), ({record_script()})()]"
+            goal, self._record = self._page.evaluate(both)
+            return goal
         return self._page.evaluate(script)
 
     def _before_start(self) -> str:
@@ -321,6 +333,42 @@ class LoadedPage(SetupPage):
     @override
     def _before_start(self) -> str:
         return f"__course.{self._how}(); "
+
+
+@functools.cache
+def record_script() -> str:
+    """The script with which BrowserGym asks a page for its record of the episode."""
+    asked: list[str] = []
+
+    def evaluate(script: str) -> list[None]:
+        asked.append(script)
+        return [None] * 6
+
+    task = SimpleNamespace(page=SimpleNamespace(evaluate=evaluate))
+    AbstractMiniwobTask._get_info(cast(AbstractMiniwobTask, task))
+    return asked[0]
+
+
+class EpisodePage:
+    """A page as BrowserGym's task asks it for its record after an action: what the page has said
+    when the action's time passed is not asked for again. A message takes the time of five
+    processes."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.record: list[Any] | None = None  # that the page has given, but not yet the task
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self._page.url
+
+    def evaluate(self, script: str) -> Any:
+        """What a script of the task returns."""
+        record, self.record = self.record, None
+        if record is not None and script == record_script():
+            return record
+        return self._page.evaluate(script)
 
 
 def task_info(task: AbstractMiniwobTask) -> dict[str, Any]:

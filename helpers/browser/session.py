@@ -52,8 +52,17 @@ LOOK_AGAIN_MS = 50
 LOAD_TIMEOUT_MS = 3_000  # as in stock, for a document that an action loads
 MARK = "() => __course.mark()"
 MARK_WITH_VISIBILITY = "() => __course.markWithVisibility()"
-ADVANCE = "([ms, action]) => window.__course && __course.advance(ms, action)"
+# The page's time passes; then what it says of the episode, and where it is looked at ("look") its
+# elements are marked: in one message, for each takes the time of five processes. An error where it
+# is no task's page (any more).
+PASS_TIME = """async ([ms, action, look]) => {
+    const drawn = await __course.advance(ms, action);
+    const record = (RECORD)();
+    return {drawn, record, focused: look ? await __course.mark() : null};
+}"""
 KEYS = ("press", "keyboard_press")  # the actions whose last argument is a key
+# Those that look at their one element before all else, and so need not ask first whether it exists.
+POINTING = ("click", "dblclick", "hover")
 START_MS = 250  # of the page's time pass before the first look; in stock it is about as much
 THE_TEXT = Want()
 NOT_ASKED_FOR: Fields = {"screenshot": None, "pruned_html": "", "details": {}}
@@ -75,6 +84,7 @@ class OpenPage:
         self.viewport = Viewport(self.page, self.cdp)
         self.extraction = private.ExtractionPage(self.cdp)
         self.for_actions = ActionPage(self.page, self.cdp)
+        self.for_task = private.EpisodePage(self.page)
         # What the pages before left, which else waits for hundreds of episodes.
         self.cdp.send("HeapProfiler.collectGarbage")
 
@@ -120,6 +130,8 @@ class Session:
         self._open: OpenPage | None = None
         self._task: AbstractMiniwobTask | None = None
         self._last: Fields | None = None  # the last observation; None where no episode runs
+        # The focused element's bid where the elements have been marked for the look that is next.
+        self._focused: str | None = None
         self._clipboard = Clipboard()  # of the episode
         self._started = 0.0  # when the episode was, in seconds since 1970
         self._said = ""  # the last action, as the policy wrote it
@@ -168,7 +180,7 @@ class Session:
         order = order_in(task)
         self._task = new = TASKS[base_task(task)](seed=seed, base_url=f"{ORIGIN}/miniwob/")
         goal, info = self._start(new, last, want)
-        new.page = self.opened.page
+        new.page = cast(Page, self.opened.for_task)
         if order is not None:
             self.opened.page.evaluate(planting(), order.on_page(goal or ""))
         self._started = time.time()
@@ -188,7 +200,7 @@ class Session:
             "last_action_error": False,
             "obeyed": None if order is None else False,
         }
-        self.opened.page.evaluate(ADVANCE, [START_MS, "reset"])
+        self._pass_time(START_MS, "reset", want)
         self._last = fields | NOT_ASKED_FOR | self._observe(fields, want)
         self.opened.viewport.for_acting()
         return self._last
@@ -248,7 +260,7 @@ class Session:
             return fields
         self.opened.viewport.wait()
         error = self._act(action)
-        self._settle(action)
+        self._settle(action, want)
         fields |= self._outcome()
         if last["obeyed"] is False:
             fields["obeyed"] = self._obeys()
@@ -284,28 +296,50 @@ class Session:
     def _call(self, action: ParsedAction) -> None:
         """BrowserGym's function of the action, on the page."""
         page = cast(Page, self.opened.for_actions)
-        private.call_action(action.name, action.args, page, self._find_element)
+        find = self._point_at if action.name in POINTING else self._find_element
+        private.call_action(action.name, action.args, page, find)
 
     def _find_element(self, _: Page, bid: str) -> LoadTolerantLocator:
         return LoadTolerantLocator(private.find_element(self.opened.page, bid), bid)
 
-    def _settle(self, action: ParsedAction) -> None:
+    def _point_at(self, _: Page, bid: str) -> LoadTolerantLocator:
+        page = self.opened.page
+        locator = page.get_by_test_id(bid)
+        return LoadTolerantLocator(locator, bid, lambda: private.find_element(page, bid))
+
+    def _settle(self, action: ParsedAction, want: Want) -> None:
         """Move the page's clock on; then wait, as stock does, for documents that are loading."""
         milliseconds: float = self._chromium.rules.settle_ms
         if action.name == "noop":
             milliseconds += cast(float, action.args[0])
+        drawn = None
         try:
-            drawn = self.opened.page.evaluate(ADVANCE, [milliseconds, _moves_like(action.name)])
+            drawn = self._pass_time(milliseconds, _moves_like(action.name), want)
         except PlaywrightError:  # the page is being left, unless it broke
             if self.opened.trouble:
                 raise
-            drawn = None
         if drawn is False and not self.opened.popup:  # a page behind another window is not drawn
             raise InfrastructureError("the page was not drawn within 2 seconds")
         for page in self.opened.context.pages:
             if not private.has_loaded(page):
+                self._forget_moment()
                 with suppress(PlaywrightError):
                     page.wait_for_load_state("domcontentloaded", timeout=LOAD_TIMEOUT_MS)
+
+    def _pass_time(self, milliseconds: float, action: str, want: Want) -> bool:
+        """Move the page's clock on, and keep what the page says of that moment: its record of the
+        episode and, where it will be looked at, the focused element. Whether it was drawn."""
+        self._forget_moment()
+        look = (want.page or want.extras) and not want.details
+        script = PASS_TIME.replace("RECORD", private.record_script())
+        said = self.opened.page.evaluate(script, [milliseconds, action, look])
+        self.opened.for_task.record = said["record"]
+        self._focused = said["focused"]
+        return said["drawn"]
+
+    def _forget_moment(self) -> None:
+        self.opened.for_task.record = None
+        self._focused = None
 
     def _active_page(self) -> Page:
         """As in stock a window that opened is the active page, which ends the episode."""
@@ -352,7 +386,8 @@ class Session:
         if page.is_closed():
             return {"error": "page closed"}, True, False
         active = self._active_page()
-        _, done, _, info = self._task.validate(active, [])
+        asked = cast(Page, self.opened.for_task) if active is page else active
+        _, done, _, info = self._task.validate(asked, [])
         on_task_page = active is page and page.url.split("#")[0] == self._task.url
         left_in_stock = bool(info.get("error")) and on_task_page
         if left_in_stock:
@@ -400,9 +435,11 @@ class Session:
         accessibility tree."""
         page = self.opened.page
         extraction = cast(Page, self.opened.extraction)
-        # No MiniWoB task has frames inside.
-        focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
-        dom = private.dom_snapshot(extraction)
+        focused, self._focused = self._focused, None
+        if focused is None:
+            # No MiniWoB task has frames inside.
+            focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
+        dom = private.dom_snapshot(extraction, shown=want.details)
         tree = stock.extract_merged_axtree(extraction)
         page.evaluate("() => __course.unmark()")
         return focused, dom, tree

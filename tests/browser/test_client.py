@@ -325,7 +325,7 @@ print(os.read(read, 65536).decode())
 
 
 def test_a_forked_child_and_its_parent_hear_only_their_own(address):
-    said = run_script(FORK, address, timeout=PATIENCE)
+    said = run_script(FORK, address)
     parent, child = (part.strip().splitlines() for part in said.split("---"))
     steps = [f"click-link 1 {step}" for step in range(40)]
     assert parent == ["click-link 1", *steps, "after"]

@@ -3,7 +3,6 @@
 import json
 
 from in_python import run_script
-from patience import PATIENCE
 
 FEW = 64
 SCRIPT = """
@@ -33,7 +32,7 @@ print(json.dumps([said, rewards]))
 
 def run(few, hard):
     """What a notebook is told that may open ``few`` files, and may let others open ``hard``."""
-    return json.loads(run_script(SCRIPT, few, hard, timeout=PATIENCE).splitlines()[-1])
+    return json.loads(run_script(SCRIPT, few, hard).splitlines()[-1])
 
 
 def test_a_server_that_may_open_too_few_files_says_so_before_it_starts():

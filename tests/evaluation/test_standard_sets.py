@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 from in_python import run_script
-from patience import LONG_PATIENCE
 
 from helpers.browser import list_tasks
 from helpers.episodes.config import EpisodeSpec
@@ -47,7 +46,7 @@ def plain(names):
 @pytest.fixture(scope="module")
 def own():
     """What the package itself says."""
-    return json.loads(run_script(OWN_BENCHMARK, timeout=LONG_PATIENCE))
+    return json.loads(run_script(OWN_BENCHMARK))
 
 
 def test_browsergyms_pages_are_its_own(own):

@@ -4,7 +4,6 @@ import sys
 
 import pytest
 from in_python import run_script
-from patience import PATIENCE
 
 from helpers.policy import memory
 
@@ -41,7 +40,7 @@ assert least_faults() > 10_000  # pages of 4 KB
 keep_freed_memory()
 assert least_faults() < 100
 """
-    run_script(FAULTS + code, timeout=PATIENCE)
+    run_script(FAULTS + code)
 
 
 @glibc_only
@@ -54,7 +53,7 @@ kept = used()
 hand_back_freed_memory()
 assert used() < kept - 200e6
 """
-    run_script(FAULTS + code, timeout=PATIENCE)
+    run_script(FAULTS + code)
 
 
 @glibc_only
@@ -65,7 +64,7 @@ from helpers.policy.loading import load_policy
 load_policy({policy.name!r})
 assert least_faults() < 100
 """
-    run_script(FAULTS + code, timeout=PATIENCE)
+    run_script(FAULTS + code)
 
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])

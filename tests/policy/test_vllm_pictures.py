@@ -4,7 +4,6 @@ import json
 
 import pytest
 from in_python import run_script
-from patience import LONG_PATIENCE
 
 from helpers.learning.eyes.practice import practice_profile
 from helpers.learning.recorder import Recorder
@@ -53,7 +52,7 @@ trainer.save_model(str(folder / "adapter"))
 
 @pytest.mark.skipif(bool(vllm_problem()), reason="vLLM is not installed here")
 def test_sampled_and_recomputed_logprobs_agree_in_every_update(tmp_path):
-    run_script(SCRIPT, tmp_path, timeout=LONG_PATIENCE)
+    run_script(SCRIPT, tmp_path)
     rows = json.loads((tmp_path / "found.json").read_text())
     assert len(rows) == 2
     assert all(row["logprob_gap/max"] < 1e-3 for row in rows)

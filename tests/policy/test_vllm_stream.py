@@ -8,7 +8,6 @@ import pytest
 import torch
 from in_python import run_script
 from logprobs import largest_gap
-from patience import LONG_PATIENCE
 
 from helpers.episodes.episode import read_episodes
 from helpers.episodes.ledger import check_rollout
@@ -104,7 +103,7 @@ write_episodes(folder / "episodes.jsonl", episodes)
 def folder(tmp_path_factory):
     """Where the script has written."""
     folder = tmp_path_factory.mktemp("vllm")
-    run_script(SCRIPT, folder, timeout=LONG_PATIENCE)
+    run_script(SCRIPT, folder)
     return folder
 
 

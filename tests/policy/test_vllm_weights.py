@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from in_python import run_script
-from patience import LONG_PATIENCE
 
 from helpers.learning.recorder import Recorder
 from helpers.learning.run import start_trainer
@@ -147,7 +146,7 @@ found["after"] = mean_gap()
 def test_after_an_update_an_engine_in_bf16_is_as_near_to_the_policy_as_before(tmp_path):
     """A policy that was published in bf16, and its first small step, which rounding to the nearest
     would undo."""
-    run_script(SCRIPT, tmp_path, timeout=LONG_PATIENCE)
+    run_script(SCRIPT, tmp_path)
     gap = json.loads((tmp_path / "found.json").read_text())
     assert 0.001 < gap["before"] < 0.05  # it does sample in bf16
     assert gap["after"] < 2 * gap["before"]
