@@ -31,10 +31,6 @@ PATIENCE_MS = 4_000  # what a busy machine gets last; the pool's deadline for a 
 # Each time limit of what the page is bound to refuse, until it has said so.
 REFUSAL_LIMITS = (QUICK_MS, STOCK_MS, PATIENCE_MS)
 POLL_MS = 50
-# Playwright looks at the time only before it waits for its next try (`_retryAction` in its dom.ts).
-# So it may try once more when the time is up: after that wait, which is 500 ms at most, and the way
-# to the page.
-ONCE_MORE_MS = 600
 
 # Functions of page.js.
 # "blocked": the click is bound to be refused. "changes": the element is an icon that is another
@@ -168,7 +164,6 @@ class LoadTolerantLocator:
                     if self._has_hit(name, log.performed * releases):
                         return
                 elif len(log.refusals) >= tries:
-                    self._locator.page.wait_for_timeout(ONCE_MORE_MS)
                     self._after_refusal(log)
                     raise
                 # Too few tries to know, or none, or a click that was kept from what lies above
@@ -199,7 +194,7 @@ class LoadTolerantLocator:
         """What is bound to be refused is only tried out, so that the refusal has Playwright's words
         without half a second's waiting. Returns where Playwright knows better."""
         try:
-            self._try_refused(name, (), named | {"trial": True})
+            self._retry(self._locator, name, (), named | {"trial": True}, *REFUSAL_LIMITS)
         except PlaywrightTimeout as error:
             self._after_refusal(CallLog(error))
             raise
@@ -262,9 +257,11 @@ class LoadTolerantLocator:
     def _try_refused(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Try it for a short time, for Playwright's words.
 
-        Playwright may try once more when the time is up (see `ONCE_MORE_MS`). By then the field may
-        be enabled, or the page serve another episode. So the element is held by a handle of its
-        own, which is taken away: what comes late has nothing to act on."""
+        Playwright looks at the time only before it waits for its next try (`_retryAction` in its
+        dom.ts), so it may try once more when the time is up. By then the field may be enabled, or
+        the page serve another episode. So the element is held by a handle of its own, which is
+        taken away: what comes late has nothing to act on. Such a try of the mouse looks at the time
+        again before it scrolls or moves (`_performPointerAction`), and does neither."""
         handle = self._locator.element_handle(timeout=PATIENCE_MS)
         act = name
         if name == "clear":  # which a handle has not

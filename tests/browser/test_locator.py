@@ -311,8 +311,9 @@ def test_a_list_that_refused_is_not_set_when_it_is_enabled_again(session):
 
 
 @pytest.mark.parametrize("seen_before", [True, False], ids=["blocked", "not known"])
-def test_a_refused_click_scrolls_nothing_any_more(session, monkeypatch, seen_before):
-    """The list of daily-calendar is where another episode's start puts it, and stays there."""
+def test_a_refused_click_moves_nothing_any_more(session, monkeypatch, seen_before):
+    """The list of daily-calendar is where another episode's start puts it, and stays there, and so
+    does the mouse."""
     if not seen_before:
         monkeypatch.setattr(locator, "LOOK", "() => ({blocked: false})")
     session.reset("daily-calendar", 1)
@@ -323,7 +324,9 @@ def test_a_refused_click_scrolls_nothing_any_more(session, monkeypatch, seen_bef
         LoadTolerantLocator(covered).click(timeout=500)
     moved = """() => {
         moves = 0;
-        addEventListener("scroll", () => { moves += 1; }, {capture: true});
+        for (const kind of ["scroll", "pointermove"]) {
+            addEventListener(kind, () => { moves += 1; }, {capture: true});
+        }
     }"""
     page.evaluate(moved)
     page.wait_for_timeout(LONG_ENOUGH_MS)
