@@ -201,7 +201,11 @@ class LoadTolerantLocator:
 
     def _after_refusal(self, log: CallLog) -> None:
         """No click is expected any more. How often Playwright scrolled the page depends on the
-        machine's speed, so it is put where the last way to scroll puts it."""
+        machine's speed, so it is put where the last way to scroll puts it.
+
+        Nothing is waited for. Playwright may try once more when the time is up (see
+        `_try_refused`), but a try of the mouse looks at the time again before it scrolls or moves
+        (`_performPointerAction` in its dom.ts), and then does neither."""
         self._expect_click(0)
         if log.scrolled:
             self._ask(LEAVE_SCROLLED)
@@ -260,8 +264,7 @@ class LoadTolerantLocator:
         Playwright looks at the time only before it waits for its next try (`_retryAction` in its
         dom.ts), so it may try once more when the time is up. By then the field may be enabled, or
         the page serve another episode. So the element is held by a handle of its own, which is
-        taken away: what comes late has nothing to act on. Such a try of the mouse looks at the time
-        again before it scrolls or moves (`_performPointerAction`), and does neither."""
+        taken away: what comes late has nothing to act on."""
         handle = self._locator.element_handle(timeout=PATIENCE_MS)
         act = name
         if name == "clear":  # which a handle has not

@@ -68,6 +68,11 @@ class Want:
         """Whether more is wanted than the text of the page."""
         return bool(self.picture) or self.details
 
+    @property
+    def look(self) -> bool:
+        """Whether the page is looked at after an action."""
+        return self.page or self.extras
+
 
 @dataclass(frozen=True)
 class ServerOptions:

@@ -18,22 +18,21 @@
     takeMarksOff();
     marked = false;
   };
-  // Each marks every element and returns the focused one's bid; marks that nobody has looked at are
-  // made anew. A page that watches its elements hears of the marks, and may move the focus, before
-  // it is asked for: text-editor does.
-  const mark = async () => {
+  // Marks every element and returns the focused one's bid; marks that nobody has looked at are made
+  // anew.
+  const markBy = async marking => {
     if (marked) unmark();
     marked = true;
-    markAlone(ATTRIBUTES);
-    await turn();
+    await marking(ATTRIBUTES);
     return focusedBid();
   };
-  const markWithVisibility = async () => {
-    if (marked) unmark();
-    marked = true;
-    await markAndSee(ATTRIBUTES);
-    return focusedBid();
-  };
+  // A page that watches its elements hears of the marks, and may move the focus, before it is asked
+  // for: text-editor does.
+  const mark = () => markBy(attributes => {
+    markAlone(attributes);
+    return turn();
+  });
+  const markWithVisibility = () => markBy(markAndSee);
 
   return {mark, markWithVisibility, unmark};
 }

@@ -5,6 +5,7 @@ other versions reads this file: all else in helpers/browser uses only what the t
 document. Importing it changes nothing; `apply_patches` is called by a worker process for itself.
 """
 
+import asyncio
 import functools
 import gc
 import inspect
@@ -23,6 +24,7 @@ from browsergym.core.action.utils import get_elem_by_bid
 from browsergym.miniwob.base import AbstractMiniwobTask
 from playwright._impl._connection import Connection
 from playwright.sync_api import CDPSession, Locator, Page, Playwright
+from playwright.sync_api import Error as PlaywrightError
 from typing_extensions import override
 
 T = TypeVar("T")
@@ -101,12 +103,15 @@ def has_loaded(page: Page) -> bool:
 
 class ExtractionPage:
     """What BrowserGym's extraction functions need of a page, its context and its CDP session: they
-    would open a new CDP session for each look, and get the one that is kept."""
+    would open a new CDP session for each look, and get the one that is kept. What they ask one
+    after another `read` has asked at once: a message takes the time of five processes."""
 
     def __init__(self, cdp: CDPSession) -> None:
         self.context = self
         self._cdp = cdp
         self._frames: dict[str, Any] | None = None
+        # What the page has answered, but nobody has asked for yet: by method, with the parameters.
+        self._answers: dict[str, tuple[dict[str, Any], Any]] = {}
 
     def new_cdp_session(self, page: object) -> "ExtractionPage":
         """The session that is kept, here."""
@@ -122,22 +127,53 @@ class ExtractionPage:
             if self._frames is None:
                 self._frames = self._cdp.send(method)
             return self._frames
-        # Not `CDPSession.send`, which looks for Playwright's own objects in the whole answer.
-        return self._cdp._sync(self._cdp._impl_obj.send(method, params))
+        known_for, answer = self._answers.pop(method, (None, None))
+        if known_for == params:
+            return answer
+        return self._send_all([(method, params or {})])[0]
+
+    def read(self, then: str) -> None:
+        """Have the page answer what `dom_snapshot` and `extract_merged_axtree` will ask, and
+        evaluate the expression ``then``, in this order."""
+        frame = self.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        reading = [(TAKE_SNAPSHOT, SNAPSHOT), ("Accessibility.getFullAXTree", {"frameId": frame})]
+        *answers, evaluated = self._send_all([*reading, ("Runtime.evaluate", {"expression": then})])
+        if "exceptionDetails" in evaluated:
+            raise PlaywrightError(evaluated["exceptionDetails"]["text"])
+        self._answers = {
+            method: (parameters, answer)
+            for (method, parameters), answer in zip(reading, answers, strict=True)
+        }
+
+    def _send_all(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
+        """Messages to the page, sent without waiting for the answer to the one before."""
+
+        async def answers() -> list[Any]:
+            # Not `CDPSession.send`, which looks for Playwright's own objects in the whole answer.
+            return await asyncio.gather(*(self._cdp._impl_obj.send(*each) for each in messages))
+
+        return self._cdp._sync(answers())
 
 
+TAKE_SNAPSHOT = "DOMSnapshot.captureSnapshot"
+# Without the paint order, which nobody reads, and without the three rectangles of each node.
+SNAPSHOT = {"computedStyles": [], "includeDOMRects": False, "includePaintOrder": False}
 ELEMENT_NODE = 1  # the DOM's number of this kind of node
 
 
 def dom_snapshot(page: Page, shown: bool) -> dict[str, Any]:
-    """BrowserGym's snapshot of the document, without the paint order, which nobody reads, and
-    without the three rectangles of each node. Of those BrowserGym reads whether there are any: an
-    element that is drawn has some, a text has none.
+    """BrowserGym's snapshot of the document, with no more than `SNAPSHOT` asks for. Of the
+    rectangles that it leaves out BrowserGym reads whether there are any: an element that is drawn
+    has some, a text has none.
 
     ``shown``: whether somebody will read the attributes, which then must not hold BrowserGym's
     marks."""
     snapshot = browsergym_observation.extract_dom_snapshot(
-        page, include_dom_rects=False, include_paint_order=False, temp_data_cleanup=shown
+        page,
+        computed_styles=SNAPSHOT["computedStyles"],
+        include_dom_rects=SNAPSHOT["includeDOMRects"],
+        include_paint_order=SNAPSHOT["includePaintOrder"],
+        temp_data_cleanup=shown,
     )
     for document in snapshot["documents"]:
         kinds, layout = document["nodes"]["nodeType"], document["layout"]
@@ -254,7 +290,42 @@ def _browsergym_script(name: str) -> str:
     return source.decode()
 
 
-class SetupPage:
+@functools.cache
+def record_script() -> str:
+    """The script with which BrowserGym asks a page for its record of the episode."""
+    asked: list[str] = []
+
+    def evaluate(script: str) -> list[None]:
+        asked.append(script)
+        return [None] * 6
+
+    task = SimpleNamespace(page=SimpleNamespace(evaluate=evaluate))
+    AbstractMiniwobTask._get_info(cast(AbstractMiniwobTask, task))
+    return asked[0]
+
+
+class EpisodePage:
+    """A page as BrowserGym's task asks it for its record: what the page has said together with
+    something else is not asked for again. A message takes the time of five processes."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.record: list[Any] | None = None  # that the page has given, but not yet the task
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self._page.url
+
+    def evaluate(self, script: str) -> Any:
+        """What a script of the task returns."""
+        record, self.record = self.record, None
+        if record is not None and script == record_script():
+            return record
+        return self._page.evaluate(script)
+
+
+class SetupPage(EpisodePage):
     """A page that MiniWoB's set-up loads. It is asked whether the task is ready in the call that
     starts the episode: Playwright's waiting for a function would bring 230 KB of script into every
     new document, for what is mostly so at once.
@@ -265,14 +336,14 @@ class SetupPage:
     use-colorwheel's has no colour yet."""
 
     def __init__(self, page: Page) -> None:
-        self._page = page
+        super().__init__(page)
         self._ready = False
-        self._record: list[Any] | None = None  # that the page has given, but not yet the set-up
 
     def goto(self, url: str) -> None:
         """Load the task."""
         self._page.goto(url)
 
+    @override
     def evaluate(self, script: str) -> Any:
         """What a script of the set-up returns."""
         if "core.startEpisodeReal();" in script.splitlines():
@@ -280,14 +351,11 @@ class SetupPage:
                 f"() => {{ {self._before_start()}{script}; return WOB_TASK_READY; }}"
             )
             return None
-        record, self._record = self._record, None
-        if record is not None and script == record_script():
-            return record
         if "core.getUtterance()" in script:
             both = f"() => [({script})(), ({record_script()})()]"
-            goal, self._record = self._page.evaluate(both)
+            goal, self.record = self._page.evaluate(both)
             return goal
-        return self._page.evaluate(script)
+        return super().evaluate(script)
 
     def _before_start(self) -> str:
         """A script that runs before the episode is started."""
@@ -333,42 +401,6 @@ class LoadedPage(SetupPage):
     @override
     def _before_start(self) -> str:
         return f"__course.{self._how}(); "
-
-
-@functools.cache
-def record_script() -> str:
-    """The script with which BrowserGym asks a page for its record of the episode."""
-    asked: list[str] = []
-
-    def evaluate(script: str) -> list[None]:
-        asked.append(script)
-        return [None] * 6
-
-    task = SimpleNamespace(page=SimpleNamespace(evaluate=evaluate))
-    AbstractMiniwobTask._get_info(cast(AbstractMiniwobTask, task))
-    return asked[0]
-
-
-class EpisodePage:
-    """A page as BrowserGym's task asks it for its record after an action: what the page has said
-    when the action's time passed is not asked for again. A message takes the time of five
-    processes."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self.record: list[Any] | None = None  # that the page has given, but not yet the task
-
-    @property
-    def url(self) -> str:
-        """The page's address."""
-        return self._page.url
-
-    def evaluate(self, script: str) -> Any:
-        """What a script of the task returns."""
-        record, self.record = self.record, None
-        if record is not None and script == record_script():
-            return record
-        return self._page.evaluate(script)
 
 
 def task_info(task: AbstractMiniwobTask) -> dict[str, Any]:

@@ -267,7 +267,7 @@ class Session:
         fields |= {"error": error, "last_action_error": bool(error)}
         if fields["ended"] == "left_page":  # not observed: the page is not the task's
             fields["url"] = self._active_page().url
-        elif want.page or want.extras:
+        elif want.look:
             fields |= self._observe(fields, want)
         return fields
 
@@ -330,7 +330,7 @@ class Session:
         """Move the page's clock on, and keep what the page says of that moment: its record of the
         episode and, where it will be looked at, the focused element. Whether it was drawn."""
         self._forget_moment()
-        look = (want.page or want.extras) and not want.details
+        look = want.look and not want.details
         script = PASS_TIME.replace("RECORD", private.record_script())
         said = self.opened.page.evaluate(script, [milliseconds, action, look])
         self.opened.for_task.record = said["record"]
@@ -434,14 +434,14 @@ class Session:
         """Mark the elements and read the page: the focused element's bid, the DOM snapshot, the
         accessibility tree."""
         page = self.opened.page
-        extraction = cast(Page, self.opened.extraction)
+        extraction = self.opened.extraction
         focused, self._focused = self._focused, None
         if focused is None:
             # No MiniWoB task has frames inside.
             focused = page.evaluate(MARK_WITH_VISIBILITY if want.details else MARK)
-        dom = private.dom_snapshot(extraction, shown=want.details)
-        tree = stock.extract_merged_axtree(extraction)
-        page.evaluate("() => __course.unmark()")
+        extraction.read(then="__course.unmark()")
+        dom = private.dom_snapshot(cast(Page, extraction), shown=want.details)
+        tree = stock.extract_merged_axtree(cast(Page, extraction))
         return focused, dom, tree
 
 

@@ -68,6 +68,44 @@ def test_an_action_takes_seven_messages(session):
     assert len(second) == 6  # the size is right by now
 
 
+def test_a_look_waits_once(session):
+    """Boxes, tree and marks: what comes back is waited for when all three have been sent."""
+    session.close()
+    session.reset("click-checkboxes", 0)
+    with Messages(session) as messages:
+        answered = []
+        dispatch = messages.connection.dispatch
+
+        def note(message):
+            answered.append(len(messages))
+            dispatch(message)
+
+        messages.connection.dispatch = note
+        session.step("noop()")
+        del messages.connection.dispatch
+    *before, _, _, _ = messages
+    sent_in_all = len(messages)
+    assert [sent for sent in answered if sent > len(before)] == [sent_in_all] * 3
+
+
+def test_a_look_that_breaks_off_is_taken_again(session):
+    session.close()
+    before = session.reset("click-dialog", 0)
+    session.opened.page.evaluate("""() => {
+        const remove = Element.prototype.removeAttribute;
+        Element.prototype.removeAttribute = function (name) {
+            if (!name.startsWith("aria-")) return remove.call(this, name);
+            Element.prototype.removeAttribute = remove;
+            window.brokenOff = true;
+            throw new Error("the marks are not all taken off");
+        };
+    }""")
+    again = session.step("noop()")
+    assert (again["text"], again["elements"]) == (before["text"], before["elements"])
+    assert "browsergym_id_" not in session.opened.page.content()
+    assert session.opened.page.evaluate("() => window.brokenOff")
+
+
 def test_what_happens_after_a_look_is_seen_by_the_next(session):
     """What the page said of an action is of that moment alone."""
     session.close()
