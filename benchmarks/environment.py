@@ -212,7 +212,7 @@ def main(
         int, typer.Option(help="episodes of ours per worker count (stock: a twentieth)")
     ] = 160,
     each_task: Annotated[
-        bool, typer.Option("--each-task", help="episodes per second of every task (30 min)")
+        bool, typer.Option("--each-task", help="episodes per second of every task (40 min)")
     ] = False,
     record_it: Record = False,
 ) -> None:
@@ -225,7 +225,7 @@ def main(
     python -m benchmarks.environment --record        written to recordings/environment/ too
     """
     if each_task:
-        tasks = environment_by_task.measure(max(2, repeat // 3))
+        tasks = environment_by_task.measure()
         if record_it:
             record("environment", {"tasks": tasks}, "tasks.json", "--each-task")
         if as_json:

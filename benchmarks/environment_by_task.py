@@ -1,6 +1,7 @@
 """Episodes per second of every task, stock BrowserGym and ours: ``benchmarks.environment
 --each-task``."""
 
+import itertools
 import statistics
 import time
 import zlib
@@ -16,16 +17,19 @@ from helpers.output import Progress, table
 WORKERS, SESSIONS = 2, 8
 STOCK_PROCESSES = 2
 EPISODES = 2  # of each task, on either side
+TURNS = 2  # of stock; ours has one more
+TURN_S = 3.0  # of ours; one of stock's takes about five
 
 
-def measure(repeat: int) -> dict[str, dict[str, float]]:
+def measure() -> dict[str, dict[str, float]]:
     """Episodes per second of the recorded episodes of every covered task, and an observation's
     bytes.
 
-    An episode is a reset and up to two actions. For each task two stock processes play one each,
-    then our two workers with four sessions each play ``repeat`` episodes a session, then stock
-    plays again: a machine that has other things to do for a while shows on both sides. The bytes
-    are those of an observation without and with its picture.
+    An episode is a reset and up to two actions. For each task the two sides play in turn: our two
+    workers with four sessions each, two stock processes, which play an episode each, and so on. A
+    shared machine may be half as fast for some seconds as for the next ones: of stock's episodes
+    the mean counts, of our three turns the middle one. The bytes are those of an observation
+    without and with its picture.
     """
     tasks = by_task(read_golden())
     result = {}
@@ -38,9 +42,13 @@ def measure(repeat: int) -> dict[str, dict[str, float]]:
         clients = server.clients(SESSIONS)
         for done, (task, recorded) in enumerate(tasks.items(), 1):
             episodes = recorded[:EPISODES]
-            before = stock_seconds(stock, episodes)
-            ours = our_rate(threads, clients, episodes, repeat)
-            seconds = before + stock_seconds(stock, episodes)
+            warm(threads, clients, episodes)
+            rates = [our_rate(threads, clients, episodes)]
+            seconds = []
+            for _ in range(TURNS):
+                seconds += stock_seconds(stock, episodes)
+                rates.append(our_rate(threads, clients, episodes))
+            ours = statistics.median(rates)
             theirs = STOCK_PROCESSES / statistics.mean(seconds)
             seen = clients[0].reset(task, episodes[0]["seed"], screenshot=True)
             result[task] = {
@@ -67,30 +75,41 @@ def stock_seconds(stock: StockPool, episodes: Sequence[Recorded]) -> list[float]
     return seconds
 
 
+def warm(
+    threads: ThreadPoolExecutor, clients: Sequence[BrowserClient], episodes: Sequence[Recorded]
+) -> None:
+    """Play each episode once in every session, all at once."""
+
+    def play_all(client: BrowserClient) -> None:
+        for episode in episodes:
+            play(client, episode)
+
+    list(threads.map(play_all, clients))
+
+
 def our_rate(
-    threads: ThreadPoolExecutor,
-    clients: Sequence[BrowserClient],
-    episodes: Sequence[Recorded],
-    repeat: int,
+    threads: ThreadPoolExecutor, clients: Sequence[BrowserClient], episodes: Sequence[Recorded]
 ) -> float:
-    """Episodes per second where every client plays ``repeat`` of them, at once."""
+    """Episodes per second of all clients together, each of which plays for `TURN_S` seconds and
+    then to the end of its episode."""
 
-    def play_in_all(chosen: Sequence[Recorded]) -> None:
-        for played in [threads.submit(play, client, chosen) for client in clients]:
-            played.result()
+    def rate(client: BrowserClient) -> float:
+        started = time.perf_counter()
+        for played, episode in enumerate(itertools.cycle(episodes), 1):
+            play(client, episode)
+            passed = time.perf_counter() - started
+            if passed > TURN_S:
+                return played / passed
+        raise ValueError("There are no episodes to play.")
 
-    play_in_all(episodes[:1])  # warms every session
-    started = time.perf_counter()
-    play_in_all([episodes[i % len(episodes)] for i in range(repeat)])
-    return len(clients) * repeat / (time.perf_counter() - started)
+    return sum(threads.map(rate, clients))
 
 
-def play(client: BrowserClient, episodes: Sequence[Recorded]) -> None:
-    """Play recorded episodes one after another."""
-    for episode in episodes:
-        client.reset(episode["task"], episode["seed"])
-        for action in episode["actions"]:
-            client.step(action)
+def play(client: BrowserClient, episode: Recorded) -> None:
+    """Play a recorded episode."""
+    client.reset(episode["task"], episode["seed"])
+    for action in episode["actions"]:
+        client.step(action)
 
 
 def sent_bytes(seen: BrowserObservation) -> int:

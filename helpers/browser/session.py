@@ -63,6 +63,10 @@ PASS_TIME = """async ([ms, action, look]) => {
 KEYS = ("press", "keyboard_press")  # the actions whose last argument is a key
 # Those that look at their one element before all else, and so need not ask first whether it exists.
 POINTING = ("click", "dblclick", "hover")
+# The tasks whose first look tells a policy how large the page is. With the others, where they start
+# again in place, the page is not made as small as stock's for that look: to make it so and as large
+# again would cost as much as seven messages.
+SIZE_SHOWS = ("text-editor",)
 START_MS = 250  # of the page's time pass before the first look; in stock it is about as much
 THE_TEXT = Want()
 NOT_ASKED_FOR: Fields = {"screenshot": None, "pruned_html": "", "details": {}}
@@ -216,10 +220,12 @@ class Session:
             self._open = OpenPage(self._chromium)
             return task.setup(cast(Page, private.SetupPage(self._open.page)))
         self.opened.move_mouse_away()
-        self.opened.viewport.for_setup()
         page = self.opened.page
         how = self._chromium.rules.in_place.get(last["task"])
-        if how is None or page.url != task.url or want.picture:  # another task has another address
+        again = how is not None and page.url == task.url  # another task has another address
+        if not again or want.extras or last["task"] in SIZE_SHOWS:
+            self.opened.viewport.for_setup()
+        if not again or want.picture:
             return task.setup(cast(Page, private.SetupPage(page)))
         return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))
 

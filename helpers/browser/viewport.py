@@ -6,6 +6,9 @@ of its own. When this session ends, the size that Playwright has set ends with i
 as large as Chromium's window, 800 x 600, until the next picture. So all actions are taken there,
 and all later looks are looks at a page of 800 x 600; only pictures show 332 x 214, drawn with one
 and a half pixels for one of the page's (``_bgym_scale_factor`` of `browsergym.miniwob.base`).
+
+Here too, but for an episode that starts again in place and is asked for its text alone: its page
+stays at 800 x 600, and the text does not tell (`SIZE_SHOWS` in session.py).
 """
 
 import base64

@@ -1,6 +1,7 @@
 """The page has the size that it has in stock BrowserGym, and pays what stock pays."""
 
 import numpy
+import pytest
 
 from helpers.browser.options import SCALE, Want
 from helpers.browser.viewport import Viewport
@@ -47,6 +48,47 @@ def test_a_task_is_set_up_on_a_page_of_332_x_214(session):
         session.opened.context.add_init_script("window.atStart = [innerWidth, innerHeight]")
     session.reset("click-test", 1)
     assert session.opened.page.evaluate("() => window.atStart") == [332, 214]
+
+
+@pytest.fixture
+def sizes(session, monkeypatch):
+    """Of the page, at each look."""
+    seen = []
+    look = session._look
+
+    def noting(want):
+        seen.append(session.opened.page.evaluate(SIZE)[:2])
+        return look(want)
+
+    monkeypatch.setattr(session, "_look", noting)
+    return seen
+
+
+def test_only_what_shows_its_size_is_looked_at_first_as_small_as_in_stock(session, sizes):
+    small, large = [332, 214], [800, 600]
+    session.close()
+    session.reset("click-button", 1)  # a new page
+    session.reset("click-button", 2)  # the same page from here on
+    session.reset("click-button", 3, Want(details=True))
+    session.reset("click-button", 4, Want(picture="stock"))
+    session.reset("text-editor", 1)
+    session.reset("text-editor", 2)
+    assert sizes == [small, large, small, small, small, small]
+
+
+IN_PLACE = ("buy-ticket", "choose-list", "click-dialog", "email-inbox", "text-editor", "read-table")
+
+
+@pytest.mark.parametrize("task", IN_PLACE)
+def test_a_policy_is_told_the_same_of_a_page_that_stays_large(session, task):
+    """As of one that is as small as stock's, where an episode starts again in place."""
+
+    def told(want):
+        session.reset(task, 1)
+        seen = session.reset(task, 2, want)
+        return [seen[field] for field in ("text", "elements", "focused_bid")]
+
+    assert told(Want()) == told(Want(details=True))
 
 
 def test_what_is_below_the_first_picture_is_hidden_at_first_and_seen_then(env):
