@@ -138,6 +138,24 @@ def test_what_the_docs_tell_of_the_lesson_with_more_rehearsal():
         assert solved[-1][task] == 0
 
 
+def test_what_the_lesson_with_more_rehearsal_cost_is_counted():
+    before, after = (outcomes(name, "shown") for name in ("one-policy", "one-policy-rehearsed"))
+    assert before.keys() == after.keys()
+    change = Counter()
+    for page in before:
+        change[page[0]] += after[page] - before[page]
+    gained = sum(after[page] > before[page] for page in before)
+    lost = sum(after[page] < before[page] for page in before)
+    named = ("identify-shape", "click-menu", "click-color")
+    assert sum(change[task] for task in named) / change.total() == pytest.approx(0.5, abs=0.03)
+    assert docs_say(
+        {
+            "": rf"Of the {len(before):,} pages .*? it gained {gained} and lost {lost};",
+            "zh/": rf"{len(before):,} 个 WebGUM 页面里，它多解决 {gained} 个，少解决 {lost} 个；",
+        }
+    )
+
+
 @pytest.fixture
 def measured_before():
     """The success on each task on which the lesson by need was decided."""
