@@ -221,11 +221,12 @@ class Session:
             return task.setup(cast(Page, private.SetupPage(self._open.page)))
         self.opened.move_mouse_away()
         page = self.opened.page
-        how = self._chromium.rules.in_place.get(last["task"])
-        again = how is not None and page.url == task.url  # another task has another address
-        if not again or want.extras or last["task"] in SIZE_SHOWS:
+        how = None
+        if page.url == task.url:  # another task has another address
+            how = self._chromium.rules.in_place.get(last["task"])
+        if how is None or want.extras or last["task"] in SIZE_SHOWS:
             self.opened.viewport.for_setup()
-        if not again or want.picture:
+        if how is None or want.picture:
             return task.setup(cast(Page, private.SetupPage(page)))
         return task.setup(cast(Page, private.LoadedPage(page, self.opened.cdp, how)))
 
