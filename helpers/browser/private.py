@@ -127,16 +127,20 @@ class ExtractionPage:
             if self._frames is None:
                 self._frames = self._cdp.send(method)
             return self._frames
-        known_for, answer = self._answers.pop(method, (None, None))
-        if known_for == params:
-            return answer
+        if method in self._answers:
+            known_for, answer = self._answers.pop(method)
+            if known_for == params:
+                return answer
         return self._send_all([(method, params or {})])[0]
 
     def read(self, then: str) -> None:
         """Have the page answer what `dom_snapshot` and `extract_merged_axtree` will ask, and
         evaluate the expression ``then``, in this order."""
         frame = self.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        reading = [(TAKE_SNAPSHOT, SNAPSHOT), ("Accessibility.getFullAXTree", {"frameId": frame})]
+        reading = [
+            ("DOMSnapshot.captureSnapshot", SNAPSHOT),
+            ("Accessibility.getFullAXTree", {"frameId": frame}),
+        ]
         *answers, evaluated = self._send_all([*reading, ("Runtime.evaluate", {"expression": then})])
         if "exceptionDetails" in evaluated:
             raise PlaywrightError(evaluated["exceptionDetails"]["text"])
@@ -155,7 +159,6 @@ class ExtractionPage:
         return self._cdp._sync(answers())
 
 
-TAKE_SNAPSHOT = "DOMSnapshot.captureSnapshot"
 # Without the paint order, which nobody reads, and without the three rectangles of each node.
 SNAPSHOT = {"computedStyles": [], "includeDOMRects": False, "includePaintOrder": False}
 ELEMENT_NODE = 1  # the DOM's number of this kind of node
