@@ -205,11 +205,8 @@ class BrowserClient(ClosedAtExit):
             self._take_connection(call, owner, begins)
             if call.connection is None:
                 call.connection = self._reopen()
-            result = call.connection.call(request)
-            self._put_back_connection(call)
-            return result
-        except RefusedRequest as error:  # a reply as well
-            self._put_back_connection(call)
+            return self._reply(call, call.connection, request)
+        except RefusedRequest as error:
             raise BrowserServerError(_said_by_server(error)) from error
         except BaseException as error:
             self._drop_connection(call)
@@ -241,6 +238,18 @@ class BrowserClient(ClosedAtExit):
             call.connection = self._connection
             self._connection = None
             self._running = call
+
+    def _reply(
+        self, call: _Call, connection: Connection, request: Callable[[Wire], Awaitable[Result]]
+    ) -> Result:
+        """The reply to the call. A refusal is one as well, and leaves the connection free."""
+        try:
+            result = connection.call(request)
+        except RefusedRequest:
+            self._put_back_connection(call)
+            raise
+        self._put_back_connection(call)
+        return result
 
     def _put_back_connection(self, call: _Call) -> None:
         """The call has its reply, so the connection is free for the next one."""

@@ -16,9 +16,10 @@ from patience import PATIENCE
 from stop_button import Interrupted, raised_after
 
 from helpers.browser import BrowserServerError, connect
+from helpers.browser.connection import Connection
 from helpers.browser.middleware import RequestIds
 from helpers.browser.openenv_parts import Action, Environment, Observation, State, create_app
-from helpers.browser.wire import ECHO_HEADER
+from helpers.browser.wire import ECHO_HEADER, RefusedRequest
 
 
 class TextAction(Action):
@@ -237,6 +238,33 @@ def test_threads_that_reset_one_client_get_what_they_asked_for_or_a_sentence(add
     assert wrong == []
     assert right
     assert refused
+
+
+@pytest.mark.parametrize(
+    "meanwhile, said",
+    [
+        (lambda env: env.reset("click-button", 2), "begun a new episode on this client"),
+        (lambda env: env.close(), "This client is closed"),
+    ],
+)
+def test_a_refusal_that_comes_too_late_is_told_like_any_other_reply(
+    address, monkeypatch, meanwhile, said
+):
+    """Another thread has had the client between the server's refusal and its arrival here."""
+    real = Connection.call
+
+    def call(connection, request):
+        monkeypatch.setattr(Connection, "call", real)
+        try:
+            return real(connection, request)
+        except RefusedRequest:
+            thread.submit(meanwhile, env).result(PATIENCE)
+            raise
+
+    with connect(address) as env, ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(Connection, "call", call)
+        with pytest.raises(BrowserServerError, match=said):
+            env.step("refused, for no episode is running")
 
 
 def test_a_reset_that_asks_again_gives_way_to_a_later_one():
