@@ -46,13 +46,13 @@ class Variant:
     """One way to train: environment variables, and two shortcuts."""
 
     environment: dict[str, str] = field(default_factory=dict)
-    share_prompts: bool = True
+    share_prefixes: bool = True
     lora: bool = False
 
 
 VARIANTS = {
     "as in the course": Variant(),
-    "each prompt computed per rollout": Variant(share_prompts=False),
+    "each prompt computed per rollout": Variant(share_prefixes=False),
     "transformers generates": Variant({"COURSE_GENERATOR": "transformers"}),
     # The weights are fp32 in all of them (`helpers.learning.precision`).
     "vLLM samples in bf16": Variant({"COURSE_VLLM_DTYPE": "bfloat16"}),
@@ -170,7 +170,7 @@ def run_variant(name: str, updates: int, groups: int = GROUPS) -> dict[str, Any]
     ):
         clients = server.clients(profile.clients)
         trainer = build_trainer(profile, policy, clients, folder, variant.lora, progress=False)
-        trainer.share_prompts = variant.share_prompts
+        trainer.share_prefixes = variant.share_prefixes
         trainer.args.save_strategy = SaveStrategy.NO  # it would save within the last update
         timed = time_updates(trainer)
         rows = trainer.recorder.rows

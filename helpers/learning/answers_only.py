@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 from trl import SFTTrainer
 from typing_extensions import override
 
-from helpers.learning.packing import ATTENTION_ONLY
+from helpers.learning.prefix_tree import ATTENTION_ONLY
 from helpers.policy.lengths import split_lengths
 from helpers.settings.machine import this_machine
 

@@ -32,7 +32,7 @@ from typing_extensions import override
 from helpers.episodes.config import EpisodeSpec
 from helpers.learning.checkpoints import Memory, keep_memories, load_memories, saving
 from helpers.learning.out_of_memory import save_when_out_of_memory
-from helpers.learning.packing import ATTENTION_ONLY, packed_scores
+from helpers.learning.prefix_tree import ATTENTION_ONLY, tree_scores
 from helpers.policy.generators import Generator, TransformersGenerator
 from helpers.policy.pictures import FAMILIES, ReadsPictures
 from helpers.policy.trl_parts import GRPOTrainer, vllm_generation
@@ -53,8 +53,9 @@ Addition = Callable[["BrowserGRPOTrainer", Batch], Batch]
 class BrowserGRPOTrainer(GRPOTrainer):
     """`GRPOTrainer` with six additions, none of which changes the loss.
 
-    - What prompts share goes through the model once, not once per completion
-      (`helpers.learning.packing`; text models whose layers are all attention).
+    - What episodes begin with in common, a prompt or the same answers and pages after it, goes
+      through the model once (`helpers.learning.prefix_tree`; text models whose layers are all
+      attention).
     - A group in which all ended alike has no advantage and so no gradient: it is left out.
     - vLLM's CPU build gets the new weights.
     - The gap between sampled and recomputed logprobs is a metric (``logprob_gap/max``).
@@ -67,8 +68,9 @@ class BrowserGRPOTrainer(GRPOTrainer):
     (``COURSE_ACCUMULATE``) computes a loss for each of them before that step.
     """
 
-    share_prompts = True
-    """Whether shared prompts are computed once; benchmarks switch it off to compare."""
+    share_prefixes = True
+    """Whether what rows begin with in common is computed once; benchmarks switch it off to
+    compare."""
 
     recorder: Recorder
     """Writes the metrics and the episodes; `helpers.learning.run` puts it here."""
@@ -194,7 +196,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
         """Logprobs and entropies, each (batch, ``logits_to_keep``), of the completions.
 
         TRL 1.16 sends the padded batch through the model. Overridden because most of that batch is
-        the same prompt again: where the model allows it, what is shared is computed once.
+        the same tokens again: where the model allows it, what is shared is computed once.
         """
         family = self.accelerator.unwrap_model(model).config.model_type
         given = {name: value for name, value in images.items() if value is not None}
@@ -203,8 +205,8 @@ class BrowserGRPOTrainer(GRPOTrainer):
             can_share = one_picture_a_row({"input_ids": input_ids, **given})
         aux_loss: torch.Tensor | None = None
         entropies: torch.Tensor | None
-        if self.share_prompts and can_share and not compute_aux_loss:
-            logprobs, entropies = self._shared_prompt_logps(
+        if self.share_prefixes and can_share and not compute_aux_loss:
+            logprobs, entropies = self._tree_logps(
                 model, input_ids, attention_mask, logits_to_keep, given.get("pixel_values")
             )
             if not compute_entropy:
@@ -223,7 +225,7 @@ class BrowserGRPOTrainer(GRPOTrainer):
         self._recomputed_logprobs = logprobs.detach()
         return logprobs, entropies, aux_loss
 
-    def _shared_prompt_logps(
+    def _tree_logps(
         self,
         model: torch.nn.Module,
         input_ids: torch.Tensor,
@@ -231,12 +233,12 @@ class BrowserGRPOTrainer(GRPOTrainer):
         keep: int,
         pixels: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """`packed_scores` with this trainer's temperature and precision."""
+        """`tree_scores` with this trainer's temperature and precision."""
         if pixels is not None:
             with self.accelerator.autocast():
                 model = ReadsPictures(model, pixels)
             input_ids = model.numbered(input_ids)
-        return packed_scores(
+        return tree_scores(
             model, input_ids, attention_mask, keep, self.temperature, self.accelerator
         )
 

@@ -1,10 +1,10 @@
 """Pictures as tokens: a policy with eyes, called as if it read text alone.
 
-What shares prompts in this course (`helpers.policy.generators`, `helpers.learning.packing`) takes
-two prompts for the same where their token ids are. In a policy with eyes they are the same for any
-two pictures, as one id stands for every square of every picture. Here each square of each picture
-gets an id of its own, beyond the vocabulary: prompts with equal pictures stay equal, others are
-told apart, and what shares them need not know of pictures.
+What shares prompts in this course (`helpers.policy.generators`, `helpers.learning.prefix_tree`)
+takes two prompts for the same where their token ids are. In a policy with eyes they are the same
+for any two pictures, as one id stands for every square of every picture. Here each square of each
+picture gets an id of its own, beyond the vocabulary: prompts with equal pictures stay equal, others
+are told apart, and what shares them need not know of pictures.
 """
 
 from __future__ import annotations

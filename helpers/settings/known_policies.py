@@ -20,7 +20,7 @@ class PolicySpec:
     vision: bool = False
     """Whether it reads pictures."""
     shares_prompts: bool = False
-    """Whether its family is one whose prompts `helpers.learning.packing` computes once."""
+    """Whether its family is one whose prompts `helpers.learning.prefix_tree` computes once."""
     activations_kb: int = 3_000
     """What training keeps of one token for the backward pass in fp32, counted in the model.
 

@@ -160,7 +160,7 @@ def gradient(trainer, batch):
 
 def plain_gradient(trainer, tokens, rows):
     """- sum of advantage times logprob over the policy's tokens, divided by ``tokens``: computed
-    row by row, without padding, packing or TRL. ``rows``: (episode, advantage)."""
+    row by row, without padding, tree or TRL. ``rows``: (episode, advantage)."""
     trainer.model.zero_grad()
     for played, advantage in rows:
         columns = played.ledger.columns()

@@ -179,7 +179,7 @@ def test_the_loss_with_shared_pictures_is_trls_own(trainer, asked):
     arguments = (trainer.model, whole, mask, 3)
     with torch.no_grad():
         shared, *_ = trainer._get_per_token_logps_and_entropies(*arguments, **given)
-        trainer.share_prompts = False
+        trainer.share_prefixes = False
         padded, *_ = trainer._get_per_token_logps_and_entropies(*arguments, **given)
     assert shared.numpy() == pytest.approx(padded.numpy(), abs=1e-3)
 

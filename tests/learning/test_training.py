@@ -8,7 +8,9 @@ from trl import GRPOTrainer
 from trl.trainer.utils import pad
 
 from helpers.episodes.tasks import train_seeds
+from helpers.learning import prefix_tree
 from helpers.learning.configuration import grpo_config, training_specs
+from helpers.learning.prefix_tree import grow_trees, rows_of
 from helpers.learning.trainer import BrowserGRPOTrainer
 from helpers.settings.profiles import PROFILES
 
@@ -23,13 +25,16 @@ def padded(ids, value, side):
 
 
 def batch(tokenizer):
-    """Two groups of four with prompts and completions of different lengths, one completion of each
-    group twice: ids, attention mask and completion mask."""
+    """Two groups with prompts and completions of different lengths: ids, attention mask and
+    completion mask. One completion of each group is there twice; of another, one row has only the
+    beginning, and one goes on from there in another way."""
     torch.manual_seed(1)
     first, second = [torch.randint(10, 2000, (n,)) for n in (7, 12)]
     rows = [(first, torch.randint(10, 2000, (n,))) for n in (5, 1, 9)]
     rows += [(second, torch.randint(10, 2000, (n,))) for n in (3, 9, 4)]
+    begun = rows[4][1][:6]
     rows = [*rows[:3], rows[0], *rows[3:], rows[4]]
+    rows += [(second, begun), (second, torch.cat([begun, torch.randint(10, 2000, (5,))]))]
     prompts, completions = zip(*rows, strict=True)
     prompt, prompt_mask = padded(list(prompts), tokenizer.pad_token_id, "left")
     completion, mask = padded(list(completions), tokenizer.pad_token_id, "right")
@@ -45,7 +50,7 @@ def score(trainer, share, tokenizer):
     """Logprobs and entropies of the batch where it is not padding, and the gradients of a weighted
     sum of the logprobs."""
     ids, attention, mask = batch(tokenizer)
-    trainer.share_prompts = share
+    trainer.share_prefixes = share
     trainer.model.zero_grad()
     logps, entropies, _ = trainer._get_per_token_logps_and_entropies(
         trainer.model, ids, attention, mask.shape[1], compute_entropy=True
@@ -56,7 +61,11 @@ def score(trainer, share, tokenizer):
     return logps.detach()[kept], entropies.detach()[kept], gradients_of(trainer.model)
 
 
-def test_shared_prompts_change_no_logprob_no_entropy_and_no_gradient(tiny_trainer, policy):
+@pytest.mark.parametrize("enough", [1, 10_000], ids=["a tree for each prompt", "one tree"])
+def test_shared_prefixes_change_no_logprob_no_entropy_and_no_gradient(
+    tiny_trainer, policy, monkeypatch, enough
+):
+    monkeypatch.setattr(prefix_tree, "ENOUGH_ON_A_CPU", enough)
     trainer = tiny_trainer()
     plain = score(trainer, False, policy.tokenizer)
     shared = score(trainer, True, policy.tokenizer)
@@ -65,6 +74,18 @@ def test_shared_prompts_change_no_logprob_no_entropy_and_no_gradient(tiny_traine
     assert gradients.abs().max() > 1e-2
     for a, b in zip(plain, shared, strict=True):
         assert (a - b).abs().max() <= 1e-4 * max(1.0, a.abs().max().item())
+
+
+def test_what_rows_begin_with_in_common_goes_through_the_model_once(policy):
+    ids, attention, mask = batch(policy.tokenizer)
+    rows = rows_of(ids, attention, mask.shape[1])
+    prefixes = {row.read[:n] for row in rows for n in range(1, len(row.read) + 1)}
+    assert len(prefixes) < 0.7 * sum(len(row.read) for row in rows)
+    [tree] = grow_trees(rows, enough=10_000)
+    assert len(tree.ids) == len(prefixes)
+    trees = grow_trees(rows, enough=1)
+    assert sum(len(tree.ids) for tree in trees) == len(prefixes)  # the prompts share nothing
+    assert len(trees) == 2
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -82,7 +103,7 @@ def test_a_family_with_convolutions_keeps_the_trainers_own_path(tiny_trainer, po
 
     trainer = tiny_trainer()
     trainer.model.config.model_type = "lfm2"
-    monkeypatch.setattr(trainer, "_shared_prompt_logps", refuse)
+    monkeypatch.setattr(trainer, "_tree_logps", refuse)
     ids, attention, mask = batch(policy.tokenizer)
     logps, _, _ = trainer._get_per_token_logps_and_entropies(
         trainer.model, ids, attention, mask.shape[1]
@@ -106,22 +127,22 @@ def test_training_pages_are_fixed_by_the_seed_and_repeat_only_when_all_were_seen
 def count_scored_rows(trainer, monkeypatch):
     """How many rows each forward pass scores, as a list that is filled by the trainer."""
     counted = []
-    score_rows = trainer._shared_prompt_logps
+    score_rows = trainer._tree_logps
 
     def count(model, rows, *arguments):
         counted.append(len(rows))
         return score_rows(model, rows, *arguments)
 
-    monkeypatch.setattr(trainer, "_shared_prompt_logps", count)
+    monkeypatch.setattr(trainer, "_tree_logps", count)
     return counted
 
 
 @pytest.mark.parametrize(
     "advantages",
     [
-        [1.0, -0.5, -1.0, 0.5, 0.0, 0.0, 0.0, 0.0],
-        [0.5, -1.0, 0.5, 0.0, 1.0, -1.0, 0.0, 0.0],
-        [0.0] * 8,
+        [1.0, -0.5, -1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.5, -1.0, 0.5, 0.0, 1.0, -1.0, 0.0, 0.0, 0.5, -0.5],
+        [0.0] * 10,
     ],
 )
 def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient(
@@ -150,6 +171,6 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
     whole = loss_and_gradient(GRPOTrainer._compute_loss)
     ours = loss_and_gradient(BrowserGRPOTrainer._compute_loss)
     with_advantage = sum(advantage != 0 for advantage in advantages)
-    assert counted == [8, max(1, with_advantage)]
+    assert counted == [10, max(1, with_advantage)]
     assert (whole.abs().max() > 1e-3) == (with_advantage > 0)
     assert (whole - ours).abs().max() <= 1e-5

@@ -167,7 +167,7 @@ def test_the_parts_of_an_update_need_less_memory_and_the_same_time():
 
 @pytest.mark.parametrize("name", [name for name, spec in POLICIES.items() if not spec.vision])
 def test_prompts_are_shared_where_the_trainer_shares_them(name):
-    from helpers.learning.packing import ATTENTION_ONLY
+    from helpers.learning.prefix_tree import ATTENTION_ONLY
 
     families = {
         "smollm2": "llama",
