@@ -35,6 +35,8 @@ class Row:
     number: int
     prompt: Tokens
     completion: Tokens
+    scored: tuple[bool, ...]
+    """Which tokens of the completion."""
 
     @property
     def read(self) -> Tokens:
@@ -55,7 +57,7 @@ class PrefixTree:
     """{(place, token that follows there): its number among what is scored}."""
     wanted: list[tuple[int, int, int]] = field(default_factory=list)
     """(row, place in its completion, number among what is scored) of each score of the batch."""
-    last: Row = field(default_factory=lambda: Row(-1, (), ()))
+    last: Row = field(default_factory=lambda: Row(-1, (), (), ()))
     """The row that was added last."""
     path: list[int] = field(default_factory=list)
     """The places of its tokens."""
@@ -72,10 +74,11 @@ class PrefixTree:
         self.positions.extend(range(shared, len(row.read)))
         self.path = [*self.path[:shared], *range(start, branch.stop)]
         self.last = row
-        before = self.path[len(row.prompt) - 1 :]  # the place before each token of the completion
-        for column, pair in enumerate(zip(before, row.completion, strict=True)):
-            score = self.scored.setdefault(pair, len(self.scored))
-            self.wanted.append((row.number, column, score))
+        for column, token in enumerate(row.completion):
+            if row.scored[column]:
+                before = self.path[len(row.prompt) - 1 + column]
+                score = self.scored.setdefault((before, token), len(self.scored))
+                self.wanted.append((row.number, column, score))
 
     def sees(self) -> torch.Tensor:
         """Boolean (L, L): what each token attends to."""
@@ -95,18 +98,22 @@ def tree_scores(
     keep: int,
     temperature: float,
     accelerator: Accelerator,
+    scored: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Logprobs and entropies, each (batch, ``keep``), of the last ``keep`` tokens of every row.
 
     ``input_ids`` and ``attention_mask``: (batch, length), prompts padded on the left, completions
-    on the right. ``accelerator``: knows the precision of the forward pass. What is padding comes
-    out as 0. The values and their gradients are those of a forward pass over the padded batch.
+    on the right. ``accelerator``: knows the precision of the forward pass. ``scored``: boolean
+    (batch, ``keep``), by default all. What is padding or not scored comes out as 0. The values and
+    their gradients are those of a forward pass over the padded batch.
     """
     device = input_ids.device
     enough = ENOUGH_ON_A_CPU if device.type == "cpu" else ENOUGH_ON_A_GPU
     logprobs = torch.zeros(len(input_ids), keep, device=device)
     entropies = torch.zeros(len(input_ids), keep, device=device)
-    for tree in grow_trees(rows_of(input_ids, attention_mask, keep), enough):
+    for tree in grow_trees(rows_of(input_ids, attention_mask, keep, scored), enough):
+        if not tree.scored:
+            continue
         with accelerator.autocast():
             logits, following = run_tree(model, tree, device)
         tree_logprobs, tree_entropies = selective_log_softmax_and_entropy(
@@ -118,13 +125,26 @@ def tree_scores(
     return logprobs, entropies
 
 
-def rows_of(input_ids: torch.Tensor, attention_mask: torch.Tensor, keep: int) -> list[Row]:
-    """The rows of a padded batch."""
+def rows_of(
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    keep: int,
+    scored: torch.Tensor | None = None,
+) -> list[Row]:
+    """The rows of a padded batch; the arguments are those of `tree_scores`."""
+    if scored is None:
+        scored = torch.ones_like(input_ids[:, -keep:], dtype=torch.bool)
     rows = []
     for number, (ids, mask) in enumerate(zip(input_ids, attention_mask.bool(), strict=True)):
-        prompt = tuple(ids[:-keep][mask[:-keep]].tolist())
-        completion = tuple(ids[-keep:][mask[-keep:]].tolist())
-        rows.append(Row(number, prompt, completion))
+        in_prompt, in_completion = mask[:-keep], mask[-keep:]
+        rows.append(
+            Row(
+                number,
+                prompt=tuple(ids[:-keep][in_prompt].tolist()),
+                completion=tuple(ids[-keep:][in_completion].tolist()),
+                scored=tuple(scored[number][in_completion].tolist()),
+            )
+        )
     return rows
 
 

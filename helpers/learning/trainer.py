@@ -85,6 +85,10 @@ class BrowserGRPOTrainer(GRPOTrainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._recomputed_logprobs: torch.Tensor | None = None
+        # Which tokens of the completions are scored (None: all of them). The loss reads those of
+        # the policy alone. Pages are many more, and of a page's token the output head computes a
+        # quarter of what all layers do.
+        self._scored: torch.Tensor | None = None
         colocated = self.use_vllm and self.vllm_mode == "colocate"
         if colocated and self.accelerator.device.type == "cpu":
             self.vllm_generation.sync_weights = self._sync_weights_cpu
@@ -163,7 +167,12 @@ class BrowserGRPOTrainer(GRPOTrainer):
         # Stage 5 goes on. The gradient of this loss is that of
         #     -(advantages * logprobs).sum() / tokens
         # with the logprobs of the policy's tokens, and the number of them in the whole batch.
-        loss = super()._compute_loss(model, inputs)
+        scored = (inputs["completion_mask"] * inputs.get("tool_mask", 1)).bool()
+        self._scored = scored
+        try:
+            loss = super()._compute_loss(model, without_unscored(inputs, scored))
+        finally:
+            self._scored = None
         self._log_logprob_gap(inputs)
         # What follows is TRL's and transformers': backpropagate, step, new weights, stage 1 again.
         return loss
@@ -239,7 +248,13 @@ class BrowserGRPOTrainer(GRPOTrainer):
                 model = ReadsPictures(model, pixels)
             input_ids = model.numbered(input_ids)
         return tree_scores(
-            model, input_ids, attention_mask, keep, self.temperature, self.accelerator
+            model,
+            input_ids,
+            attention_mask,
+            keep,
+            self.temperature,
+            self.accelerator,
+            self._scored,
         )
 
     def _log_logprob_gap(self, inputs: Batch) -> None:
@@ -450,6 +465,15 @@ def rows_with_advantage(inputs: Batch) -> Batch:
     if "num_images" in inputs:
         chosen["num_images"] = [1] * int(kept.sum())
     return chosen
+
+
+def without_unscored(inputs: Batch, scored: torch.Tensor) -> Batch:
+    """The batch with logprobs of the policy before of 0 where nothing is ``scored``.
+
+    What the policy says there now comes out as 0, too, so that the ratio of the two is 1.
+    """
+    before = inputs.get("old_per_token_logps")
+    return inputs if before is None else inputs | {"old_per_token_logps": before * scored}
 
 
 def one_picture_a_row(inputs: Batch) -> bool:

@@ -174,3 +174,55 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
     assert counted == [10, max(1, with_advantage)]
     assert (whole.abs().max() > 1e-3) == (with_advantage > 0)
     assert (whole - ours).abs().max() <= 1e-5
+
+
+def test_the_tokens_of_pages_are_not_scored_and_change_neither_loss_nor_gradient(
+    tiny_trainer, policy, monkeypatch
+):
+    """Also where an older policy found them impossible, which the padded batch would pay for."""
+    trainer = tiny_trainer(loss_type="dapo")
+    trainer.current_gradient_accumulation_steps = 1
+    ids, attention, mask = batch(policy.tokenizer)
+    keep = mask.shape[1]
+    by_policy = torch.arange(keep) % 3 == 0  # two tokens of a page after each of the policy's
+    with torch.no_grad():
+        old, _, _ = GRPOTrainer._get_per_token_logps_and_entropies(
+            trainer, trainer.model, ids, attention, keep
+        )
+    scored = []
+    run_tree = prefix_tree.run_tree
+
+    def count(model, tree, device):
+        scored.append(len(tree.scored))
+        return run_tree(model, tree, device)
+
+    monkeypatch.setattr(prefix_tree, "run_tree", count)
+
+    def loss_and_gradient(compute_loss, old_of_pages):
+        inputs = {
+            "prompt_ids": ids[:, :-keep],
+            "prompt_mask": attention[:, :-keep],
+            "completion_ids": ids[:, -keep:],
+            "completion_mask": mask,
+            "tool_mask": by_policy.long().expand_as(mask),
+            "old_per_token_logps": torch.where(by_policy, old - 0.1, old_of_pages),
+            "advantages": torch.linspace(-1, 1, len(ids)),
+            "num_items_in_batch": (mask * by_policy).sum(),
+        }
+        trainer.model.zero_grad()
+        loss = compute_loss(trainer, trainer.model, inputs)
+        loss.backward()
+        return torch.cat([loss.detach()[None], gradients_of(trainer.model)])
+
+    trainer.share_prefixes = False
+    whole = loss_and_gradient(GRPOTrainer._compute_loss, old)
+    trainer.share_prefixes = True
+    ours = loss_and_gradient(BrowserGRPOTrainer._compute_loss, torch.full_like(old, -200.0))
+    assert whole.abs().max() > 1e-3
+    assert (whole - ours).abs().max() <= 1e-5
+    tokens = {
+        (row.prompt + row.completion[: n + 1])
+        for row in rows_of(ids, attention, keep)
+        for n in range(0, len(row.completion), 3)
+    }
+    assert sum(scored) == len(tokens)
