@@ -15,13 +15,15 @@ import torch
 from accelerate import Accelerator
 from trl.trainer.utils import selective_log_softmax_and_entropy
 
+from helpers.policy.lengths import length_in_common
+
 # Families (``config.model_type``) whose layers are attention and nothing else. A layer that keeps a
 # state, such as LFM2's short convolution, would carry it from one branch into the next.
 ATTENTION_ONLY = {"llama", "qwen2", "qwen3"}
 
-# Tokens after which a tree takes no further prompt. Its attention grows with their square, also
-# where one branch does not see the other: of SmolLM2-135M's layers it is as much work as all the
-# rest at 3,900 tokens. On a GPU many small passes are what takes time.
+# Tokens after which a tree takes no further prompt. Attention grows with their square, also where
+# one branch does not see the other: in a SmolLM2-135M of 3,100 tokens it is as many operations as
+# all its matrices. On a GPU many small passes are what takes time.
 ENOUGH_ON_A_CPU = 768
 ENOUGH_ON_A_GPU = 4_096
 
@@ -156,12 +158,6 @@ def grow_trees(rows: Iterable[Row], enough: int) -> list[PrefixTree]:
             trees.append(PrefixTree())
         trees[-1].add(row)
     return trees
-
-
-def length_in_common(one: Tokens, other: Tokens) -> int:
-    """How many tokens two sequences begin with in common."""
-    longest = min(len(one), len(other))
-    return next((i for i in range(longest) if one[i] != other[i]), longest)
 
 
 def run_tree(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from helpers.policy.completions import Completion, token_logprobs
+from helpers.policy.lengths import length_in_common
 from helpers.settings.errors import CourseError
 
 if TYPE_CHECKING:
@@ -49,12 +50,8 @@ def common_prefix(prompts: Sequence[Prompt]) -> int:
 
     A prompt's last token has to be computed for itself: the logits after it are what is sampled.
     """
-    longest = min(map(len, prompts)) - 1
     first, last = min(prompts), max(prompts)  # the two that differ earliest, as in a dictionary
-    for i in range(longest):
-        if first[i] != last[i]:
-            return i
-    return longest
+    return min(length_in_common(first, last), min(map(len, prompts)) - 1)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Which rows go through a model together: those of about the same length, and not too many."""
+"""Which rows go through a model together, and how much of two of them is the same."""
 
 import math
 from collections.abc import Sequence
@@ -24,3 +24,15 @@ def split_lengths(
             parts.append([row])
             tokens = lengths[row]
     return parts
+
+
+def length_in_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens both begin with; they are two lists, or two tuples."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

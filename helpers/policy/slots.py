@@ -22,7 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from helpers.policy.completions import Completion, token_logprobs
-from helpers.policy.lengths import split_lengths
+from helpers.policy.lengths import length_in_common, split_lengths
 from helpers.policy.streams import Request, Sampling
 
 if TYPE_CHECKING:
@@ -238,11 +238,11 @@ class SlotStream:
         for request in requests:
             source = max(
                 self._slots.values(),
-                key=lambda slot: _common(slot.ids, request.prompt),
+                key=lambda slot: length_in_common(slot.ids, request.prompt),
                 default=_Slot(-1),
             )
-            known = _common(source.ids, request.prompt)
-            soon = max((_common(a.request.prompt, request.prompt) for a in now), default=0)
+            known = length_in_common(source.ids, request.prompt)
+            soon = max((length_in_common(a.request.prompt, request.prompt) for a in now), default=0)
             if soon > known + WORTH_WAITING:
                 later.append(request)
             else:
@@ -321,18 +321,6 @@ class SlotStream:
             places=places,
         )
         return output.logits[:, -1]
-
-
-def _common(first: list[int], second: list[int]) -> int:
-    """With how many tokens both begin."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _parts(answers: list[_Answer]) -> Iterator[list[_Answer]]:

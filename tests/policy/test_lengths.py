@@ -1,11 +1,11 @@
-"""Rows in parts of about equal length."""
+"""Rows in parts of about equal length, and what two of them begin with."""
 
 import math
 import random
 
 import pytest
 
-from helpers.policy.lengths import split_lengths
+from helpers.policy.lengths import length_in_common, split_lengths
 
 
 @pytest.fixture
@@ -43,3 +43,14 @@ def test_no_part_is_padded_more_than_allowed(lengths):
 def test_what_is_longer_than_allowed_goes_alone():
     assert split_lengths([100, 3, 100, 3], 60) == [[1, 3], [0], [2]]
     assert split_lengths([], 60) == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("shared", [0, 1, 6, 7])
+def test_what_two_rows_begin_with_ends_where_they_first_differ(kind, shared):
+    """Also where they are alike again after it, and where one of them ends there."""
+    row = kind(range(7))
+    other = row[:shared] + kind([-1]) + row[shared + 1 :]
+    assert length_in_common(row, other) == shared
+    assert length_in_common(row[:shared], row) == shared
+    assert length_in_common(row, row) == 7
