@@ -10,6 +10,7 @@ batch its numbers back.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from accelerate import Accelerator
@@ -40,7 +41,7 @@ class Row:
     scored: tuple[bool, ...]
     """Which tokens of the completion."""
 
-    @property
+    @cached_property
     def read(self) -> Tokens:
         """What the model reads: nothing follows the last token, so it need not be read."""
         return self.prompt + self.completion[:-1]

@@ -137,6 +137,25 @@ def count_scored_rows(trainer, monkeypatch):
     return counted
 
 
+def columns_of(ids, attention, mask):
+    """What TRL keeps of a batch of `batch`: prompts and completions, each with their mask."""
+    keep = mask.shape[1]
+    return {
+        "prompt_ids": ids[:, :-keep],
+        "prompt_mask": attention[:, :-keep],
+        "completion_ids": ids[:, -keep:],
+        "completion_mask": mask,
+    }
+
+
+def loss_and_gradient(trainer, compute_loss, rows):
+    """The loss of the rows and its gradient, as one vector."""
+    trainer.model.zero_grad()
+    loss = compute_loss(trainer, trainer.model, rows)
+    loss.backward()
+    return torch.cat([loss.detach()[None], gradients_of(trainer.model)])
+
+
 @pytest.mark.parametrize(
     "advantages",
     [
@@ -151,25 +170,15 @@ def test_what_has_no_advantage_is_left_out_and_changes_neither_loss_nor_gradient
     trainer = tiny_trainer(loss_type="dapo")
     trainer.current_gradient_accumulation_steps = 1  # train() sets it
     ids, attention, mask = batch(policy.tokenizer)
-    keep = mask.shape[1]
     counted = count_scored_rows(trainer, monkeypatch)
 
-    def loss_and_gradient(compute_loss):
-        inputs = {
-            "prompt_ids": ids[:, :-keep],
-            "prompt_mask": attention[:, :-keep],
-            "completion_ids": ids[:, -keep:],
-            "completion_mask": mask,
-            "advantages": torch.tensor(advantages),
-            "num_items_in_batch": mask.sum(),
-        }
-        trainer.model.zero_grad()
-        loss = compute_loss(trainer, trainer.model, inputs)
-        loss.backward()
-        return torch.cat([loss.detach()[None], gradients_of(trainer.model)])
-
-    whole = loss_and_gradient(GRPOTrainer._compute_loss)
-    ours = loss_and_gradient(BrowserGRPOTrainer._compute_loss)
+    rows = {
+        **columns_of(ids, attention, mask),
+        "advantages": torch.tensor(advantages),
+        "num_items_in_batch": mask.sum(),
+    }
+    whole = loss_and_gradient(trainer, GRPOTrainer._compute_loss, rows)
+    ours = loss_and_gradient(trainer, BrowserGRPOTrainer._compute_loss, rows)
     with_advantage = sum(advantage != 0 for advantage in advantages)
     assert counted == [10, max(1, with_advantage)]
     assert (whole.abs().max() > 1e-3) == (with_advantage > 0)
@@ -198,26 +207,18 @@ def test_the_tokens_of_pages_are_not_scored_and_change_neither_loss_nor_gradient
 
     monkeypatch.setattr(prefix_tree, "run_tree", count)
 
-    def loss_and_gradient(compute_loss, old_of_pages):
-        inputs = {
-            "prompt_ids": ids[:, :-keep],
-            "prompt_mask": attention[:, :-keep],
-            "completion_ids": ids[:, -keep:],
-            "completion_mask": mask,
-            "tool_mask": by_policy.long().expand_as(mask),
-            "old_per_token_logps": torch.where(by_policy, old - 0.1, old_of_pages),
-            "advantages": torch.linspace(-1, 1, len(ids)),
-            "num_items_in_batch": (mask * by_policy).sum(),
-        }
-        trainer.model.zero_grad()
-        loss = compute_loss(trainer, trainer.model, inputs)
-        loss.backward()
-        return torch.cat([loss.detach()[None], gradients_of(trainer.model)])
-
+    rows = {
+        **columns_of(ids, attention, mask),
+        "tool_mask": by_policy.long().expand_as(mask),
+        "advantages": torch.linspace(-1, 1, len(ids)),
+        "num_items_in_batch": (mask * by_policy).sum(),
+    }
     trainer.share_prefixes = False
-    whole = loss_and_gradient(GRPOTrainer._compute_loss, old)
+    rows["old_per_token_logps"] = torch.where(by_policy, old - 0.1, old)
+    whole = loss_and_gradient(trainer, GRPOTrainer._compute_loss, rows)
     trainer.share_prefixes = True
-    ours = loss_and_gradient(BrowserGRPOTrainer._compute_loss, torch.full_like(old, -200.0))
+    rows["old_per_token_logps"] = torch.where(by_policy, old - 0.1, -200.0)
+    ours = loss_and_gradient(trainer, BrowserGRPOTrainer._compute_loss, rows)
     assert whole.abs().max() > 1e-3
     assert (whole - ours).abs().max() <= 1e-5
     tokens = {
