@@ -4,14 +4,18 @@ import csv
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
+import nbformat
 import pytest
 from group_counts import teaching_groups
 
 from helpers.episodes.tasks import TEST_SEEDS
-from helpers.settings.paths import RECORDINGS, ROOT
+from helpers.output import percent
+from helpers.settings.paths import NOTEBOOKS, RECORDINGS, ROOT, chinese_of
 
 RUNS = RECORDINGS / "arms" / "runs"
+FIFTH = NOTEBOOKS / "05_grpo_training.ipynb"
 REVISITED = RECORDINGS / "arms" / "revisited"
 PLAYED = {
     "no limit": REVISITED,
@@ -85,6 +89,37 @@ def test_the_option_that_was_clicked_where_no_page_came_back(language):
     for name in ("dynamic-sampling", "grpo"):
         outcomes = json.loads((RUNS / f"{name}-16-seed0" / "outcomes.json").read_text())
         assert round(100 * outcomes["silent"]) in said
+
+
+@pytest.mark.parametrize("of_language", [Path, chinese_of], ids=["en", "zh"])
+def test_the_table_in_the_notebook_is_of_all_runs_that_are_recorded(of_language):
+    cells = nbformat.read(of_language(FIFTH), as_version=4).cells
+    table = next(c for c in cells if '"arms" / "result.json"' in c.source).outputs[0]["text"]
+    shown = [line.split() for line in table.splitlines()]
+    for row in json.loads((RECORDINGS / "arms" / "result.json").read_text())["rows"]:
+        words = [str(len(row.get("seeds", [0]))), *percent(*row["greedy"]).split()]
+        assert any(words == line[i : i + len(words)] for line in shown for i in range(len(line)))
+
+
+def greedy(arm, seed, task):
+    """How many test pages of a task a run solves greedily."""
+    outcomes = json.loads((RUNS / f"{arm}-16-seed{seed}" / "outcomes.json").read_text())
+    return sum(
+        solved for page, (solved,) in outcomes["greedy"].items() if page.startswith(f"{task}#")
+    )
+
+
+@pytest.mark.parametrize("language", PAGES)
+def test_what_other_seeds_of_dynamic_sampling_solve(language):
+    said = numbers(language, "dynamic sampling")
+    for task, seeds in {
+        "click-option": (1, 2),
+        "form-sequence-2": (1,),
+        "copy-paste": (2,),
+        "enter-time": (0, 1, 2),
+    }.items():
+        for arm in ("dynamic-sampling", "grpo"):
+            assert {greedy(arm, seed, task) for seed in seeds} <= said
 
 
 @pytest.mark.parametrize("language", PAGES)
