@@ -120,6 +120,7 @@ def test_what_other_seeds_of_dynamic_sampling_solve(language):
     }.items():
         for arm in ("dynamic-sampling", "grpo"):
             assert {greedy(arm, seed, task) for seed in seeds} <= said
+    assert {greedy("curriculum", seed, "enter-time") for seed in (0, 1, 2)} <= said
 
 
 @pytest.mark.parametrize("language", PAGES)
