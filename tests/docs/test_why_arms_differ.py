@@ -33,6 +33,11 @@ def visits_of(run):
         return Counter(row["seed"] for row in rows if row["task"] == "click-option")
 
 
+def outcomes_of(arm, seed):
+    """What a run with sixteen demonstrations a task has recorded of its test episodes."""
+    return json.loads((RUNS / f"{arm}-16-seed{seed}" / "outcomes.json").read_text())
+
+
 def answers_of(run):
     with (REVISITED / "answers.csv").open() as file:
         return [row for row in csv.DictReader(file) if row["run"] == run]
@@ -87,26 +92,22 @@ def test_the_option_that_was_clicked_where_no_page_came_back(language):
         right = sum(row["first"] == f"click('{row['right']}')" for row in others)
         assert {len(others), clicks.count("click('21')"), right} <= said
     for name in ("dynamic-sampling", "grpo"):
-        outcomes = json.loads((RUNS / f"{name}-16-seed0" / "outcomes.json").read_text())
-        assert round(100 * outcomes["silent"]) in said
+        assert round(100 * outcomes_of(name, 0)["silent"]) in said
 
 
 @pytest.mark.parametrize("of_language", [Path, chinese_of], ids=["en", "zh"])
 def test_the_table_in_the_notebook_is_of_all_runs_that_are_recorded(of_language):
     cells = nbformat.read(of_language(FIFTH), as_version=4).cells
     table = next(c for c in cells if '"arms" / "result.json"' in c.source).outputs[0]["text"]
-    shown = [line.split() for line in table.splitlines()]
-    for row in json.loads((RECORDINGS / "arms" / "result.json").read_text())["rows"]:
-        words = [str(len(row.get("seeds", [0]))), *percent(*row["greedy"]).split()]
-        assert any(words == line[i : i + len(words)] for line in shown for i in range(len(line)))
+    rows = json.loads((RECORDINGS / "arms" / "result.json").read_text())["rows"]
+    for row, line in zip(rows, table.splitlines()[2:], strict=True):  # below tasks and headings
+        assert f" {len(row.get('seeds', [0]))} {percent(*row['greedy'])} " in " ".join(line.split())
 
 
-def greedy(arm, seed, task):
+def solved_greedily(arm, seed, task):
     """How many test pages of a task a run solves greedily."""
-    outcomes = json.loads((RUNS / f"{arm}-16-seed{seed}" / "outcomes.json").read_text())
-    return sum(
-        solved for page, (solved,) in outcomes["greedy"].items() if page.startswith(f"{task}#")
-    )
+    answers = outcomes_of(arm, seed)["greedy"].items()
+    return sum(solved for page, (solved,) in answers if page.startswith(f"{task}#"))
 
 
 @pytest.mark.parametrize("language", PAGES)
@@ -119,8 +120,8 @@ def test_what_other_seeds_of_dynamic_sampling_solve(language):
         "enter-time": (0, 1, 2),
     }.items():
         for arm in ("dynamic-sampling", "grpo"):
-            assert {greedy(arm, seed, task) for seed in seeds} <= said
-    assert {greedy("curriculum", seed, "enter-time") for seed in (0, 1, 2)} <= said
+            assert {solved_greedily(arm, seed, task) for seed in seeds} <= said
+    assert {solved_greedily("curriculum", seed, "enter-time") for seed in (0, 1, 2)} <= said
 
 
 @pytest.mark.parametrize("language", PAGES)
@@ -148,8 +149,8 @@ def fields(shared_server):
 
 def solved(arm, seed, fields):
     """By text field: how many of its test pages a run solved, and of how many."""
-    run = json.loads((RUNS / f"{arm}-16-seed{seed}" / "outcomes.json").read_text())
-    solved = [run["greedy"][f"{FIELDS}#{page}"] == [True] for page in TEST_SEEDS[:20]]
+    greedy = outcomes_of(arm, seed)["greedy"]
+    solved = [greedy[f"{FIELDS}#{page}"] == [True] for page in TEST_SEEDS[:20]]
     pages = Counter(fields)
     right = Counter(field for field, once in zip(fields, solved, strict=True) if once)
     return {field: (right[field], pages[field]) for field in sorted(pages)}
