@@ -88,8 +88,8 @@ tools: setup  ## train with the browser as tools of a policy that knows tools (P
 serve: setup  ## serve a policy with vLLM on GPUs of its own, for COURSE_VLLM_SERVER=... make train (POLICY= PORT=8000)
 	$(PY) -m scripts.serve $(call option,--policy,POLICY) $(call option,--port,PORT)
 
-warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted SPLIT=train|test DEMOS=30 REHEARSE= EVALUATION= EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 THOUGHTS=1 LONGEST=1400 OUT=runs/warm)
-	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call option,--split,SPLIT) $(call flag,--measured,MEASURED) $(call flag,--thoughts,THOUGHTS) $(call option,--longest,LONGEST) \
+warmup: setup  ## learn from episodes that scripts solved, before GRPO (POLICY= TASK=suite|scripted SPLIT=train|test DEMOS=30 REHEARSE= EVALUATION= EPOCHS=2 RATE= RANK= BATCH= SEED= MEASURED=1 THOUGHTS=1 THOUGHTS_BELOW= LONGEST=1400 OUT=runs/warm)
+	$(PY) -m scripts.warm_up $(call option,--policy,POLICY) $(call option,--task,TASK) $(call option,--split,SPLIT) $(call flag,--measured,MEASURED) $(call flag,--thoughts,THOUGHTS) $(call option,--thoughts-below,THOUGHTS_BELOW) $(call option,--longest,LONGEST) \
 		$(call option,--demos,DEMOS) $(call option,--rehearse,REHEARSE) $(call option,--evaluation,EVALUATION) $(call option,--epochs,EPOCHS) $(call option,--learning-rate,RATE) $(call option,--rank,RANK) \
 		$(call option,--batch,BATCH) $(call option,--seed,SEED) $(call option,--output,OUT)
 

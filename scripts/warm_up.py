@@ -13,6 +13,9 @@
         --validation --output runs/validation), whichever policy that was of
     python -m scripts.warm_up --task scripted --measured --rank 16 --thoughts
         answers that begin with a line of thought
+    python -m scripts.warm_up --policy runs/warm/policy --task scripted --measured --rehearse 12
+        --evaluation runs/validation --thoughts --thoughts-below 0.6
+        a line of thought only where the policy solves less than 60 %
 
 The policy learns the format and what scripts can show; its prompt has no worked examples, so it is
 trained on without them, too. `helpers.learning.warm_up` says how.
@@ -20,6 +23,7 @@ trained on without them, too. `helpers.learning.warm_up` says how.
 
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,6 +31,7 @@ from typing import Annotated, Literal
 import typer
 
 from helpers.browser import start_browser_server
+from helpers.browser.orders import base_task
 from helpers.command_line import run
 from helpers.episodes.how_played import (
     LONGEST_SHOWN,
@@ -38,6 +43,7 @@ from helpers.episodes.how_played import (
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.record import validated_success
 from helpers.evaluation.scripted import SCRIPTS
+from helpers.evaluation.scripted.thoughts import REASONS
 from helpers.evaluation.standard_sets import tasks_where
 from helpers.policy.at_hand import with_policy_at_hand
 from helpers.settings.errors import ProfileError
@@ -78,6 +84,24 @@ def taught_before(policy: str) -> tuple[str, ...]:
     return kept.tasks
 
 
+def in_need_of_thoughts(
+    tasks: Sequence[str], success: Mapping[str, float], below: float
+) -> tuple[str, ...]:
+    """Of these tasks those whose script has reasons to say, and of which less than ``below`` was
+    solved: a part from 0 to 1, which is 0 for a task that is not known."""
+    return tuple(
+        task for task in tasks if base_task(task) in REASONS and success.get(task, 0.0) < below
+    )
+
+
+def thought_before(policy: str) -> tuple[str, ...]:
+    """The tasks on which a policy thinks already, and will go on to; none where it does not say."""
+    kept = kept_how(policy)
+    if kept is None:
+        return ()
+    return kept.tasks if kept.config.prompt.thoughts else kept.config.thinks
+
+
 def main(
     context: typer.Context,
     policy: PolicyOption = None,
@@ -113,6 +137,15 @@ def main(
             "will the policy",
         ),
     ] = False,
+    thoughts_below: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="with --thoughts and --evaluation: only on tasks of which less than this part was "
+            "solved, and whose script has more to say than which element it takes",
+        ),
+    ] = None,
     demos: Annotated[int, typer.Option(min=1, help="pages per task")] = 30,
     epochs: EpochsOption = 2,
     learning_rate: RateOption = 5e-5,
@@ -151,6 +184,11 @@ def main(
     tasks = tasks_of(task, split)
     if thoughts and not measured:
         raise ProfileError("--thoughts needs room for longer answers: add --measured.")
+    if thoughts_below is not None and not (thoughts and evaluation):
+        raise ProfileError(
+            "--thoughts-below chooses among tasks that were evaluated: add --thoughts and an "
+            "--evaluation."
+        )
     success = validated_success(evaluation) if evaluation else {}
     rehearsing = rehearse and not (policy is None and success)
     before = taught_before(policy or profile.policy) if rehearsing else ()
@@ -165,14 +203,18 @@ def main(
     lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse, success)
     name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, "longest": longest}
-    settings |= {"thoughts": thoughts, **asdict(lesson)}
+    settings |= {"thoughts": thoughts, "thoughts_below": thoughts_below, **asdict(lesson)}
+    thinks = tasks if thoughts else ()
+    if thoughts_below is not None:
+        thinks = in_need_of_thoughts(tasks, success, thoughts_below)
+    thinks = tuple(dict.fromkeys((*thought_before(name), *thinks)))
     hold_to_settings(folder, settings)
     loaded = load_to_train(name, profile.device, adapted=not rank)
     with start_browser_server(workers=profile.workers) as server:
         clients = server.clients(min(MOST_SESSIONS, profile.clients))
         taught = Taught(tasks, rollout_config(tasks, examples=False))
         if measured:
-            taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest, thoughts)
+            taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest, thinks)
         numbers = warm_up(profile, loaded, taught, folder, lesson, clients, before)
     if measured:
         keep_how(folder / "policy", taught)

@@ -26,6 +26,7 @@ from helpers.command_line import run
 from helpers.episodes.advantages import group_advantages
 from helpers.episodes.config import EpisodeSpec
 from helpers.episodes.episode import read_episodes
+from helpers.episodes.how_played import kept_how
 from helpers.episodes.tasks import TASKS, UNSEEN
 from helpers.evaluation.outcomes import Outcome, macro_of
 from helpers.evaluation.standard_sets import standard_set
@@ -512,10 +513,13 @@ def _player_of(who: str) -> Context:
 
 def _taught(name: str) -> Context:
     """What a recorded policy was shown, and as ``before`` what the policy was that it goes on
-    from."""
-    taught = read_json(RECORDINGS / name / "warm_up.json")
+    from. ``thinks``: the number of tasks on which it thinks where it does not on all."""
+    folder = RECORDINGS / name
+    taught = read_json(folder / "warm_up.json")
     earlier = GOES_ON_FROM.search(taught["command"])
-    return {**taught, "before": _taught(earlier[1]) if earlier else {}}
+    how = kept_how(str(folder / "policy"))
+    thinks = len(how.config.thinks) if how else 0
+    return {**taught, "before": _taught(earlier[1]) if earlier else {}, "thinks": thinks}
 
 
 def held_out() -> Context:

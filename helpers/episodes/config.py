@@ -3,7 +3,7 @@
 The functions that make a `RolloutConfig` for a task or a profile are in `how_played`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
@@ -49,7 +49,15 @@ class RolloutConfig:
     """Keep a picture of every page; "small" for pictures of 332 x 214."""
     turns: dict[str, int] = field(default_factory=dict)
     """Tasks whose episodes have another number of turns, where one config serves several."""
+    thinks: tuple[str, ...] = ()
+    """Tasks whose answers begin with a line of thought, where those of the others do not."""
 
     def turns_of(self, task: str) -> int:
         """How many actions an episode of ``task`` has, with an order or without."""
         return self.turns.get(base_task(task), self.max_turns)
+
+    def prompt_of(self, task: str) -> PromptConfig:
+        """What the policy reads in an episode of ``task``, with an order or without."""
+        if base_task(task) not in self.thinks:
+            return self.prompt
+        return replace(self.prompt, thoughts=True)

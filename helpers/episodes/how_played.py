@@ -131,7 +131,8 @@ def kept_how(policy: str) -> Taught | None:
         prompt = dict(kept["config"]["prompt"])
         for name in ("actions", "examples"):
             prompt[name] = tuple(prompt[name])
-        config = RolloutConfig(**{**kept["config"], "prompt": PromptConfig(**prompt)})
+        read = {"prompt": PromptConfig(**prompt), "thinks": tuple(kept["config"].get("thinks", ()))}
+        config = RolloutConfig(**{**kept["config"], **read})
         return Taught(tuple(kept["tasks"]), config)
     except (KeyError, TypeError):
         raise RunFileError(

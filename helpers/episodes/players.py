@@ -41,9 +41,10 @@ def page_ids(
 ) -> tuple[int, list[int]]:
     """What is read next, and who has written it: at first the whole prompt, later the page as it is
     after the last answer of the ledger."""
+    prompt = config.prompt_of(observation.task)
     if not ledger.ids:
-        return PROMPT, prompt_ids(tokenizer, build_messages(observation, config.prompt))
-    message = observation_text(observation, config.prompt, first=False)
+        return PROMPT, prompt_ids(tokenizer, build_messages(observation, prompt))
+    message = observation_text(observation, prompt, first=False)
     ended_itself = ledger.ids[-1] == tokenizer.eos_token_id
     return ENVIRONMENT, continuation_ids(tokenizer, message, ended_itself)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from helpers.browser.actions import ParsedAction, actions_beside, parse_action
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
 from helpers.episodes.episode import Episode, Turn
-from helpers.policy.prompts import shown_lines
+from helpers.policy.prompts import PromptConfig, shown_lines
 
 if TYPE_CHECKING:
     from helpers.browser.models import BrowserObservation, Client
@@ -42,6 +42,11 @@ class RunningEpisode:
         return cls(Episode(spec.task, spec.seed), client, config)
 
     @property
+    def prompt(self) -> PromptConfig:
+        """What the policy reads in this episode."""
+        return self.config.prompt_of(self.episode.task)
+
+    @property
     def over(self) -> bool:
         """Whether the episode has ended; it then takes no more answers."""
         return bool(self.episode.ended)
@@ -63,9 +68,9 @@ class RunningEpisode:
         """What an answer is on the page as it is now."""
         # A server that lists no elements cannot say which numbers exist.
         bids = frozenset(element.bid for element in self.observation.elements) or None
-        if self.config.prompt.thoughts:
+        if self.prompt.thoughts:
             answer = answer.strip().rpartition("\n")[2]
-        return parse_action(answer, bids, actions_beside(self.config.prompt.actions))
+        return parse_action(answer, bids, actions_beside(self.prompt.actions))
 
     def act(self, answer: str) -> None:
         """Take one answer: one turn.
@@ -103,7 +108,7 @@ class RunningEpisode:
     def _lines_of(self, seen: BrowserObservation) -> list[str]:
         """The page for whoever reads the episode: with its free text, also where the policy gets
         none."""
-        return shown_lines(seen, replace(self.config.prompt, free_text=True))
+        return shown_lines(seen, replace(self.prompt, free_text=True))
 
     def _box_of(self, action: ParsedAction) -> Box | None:
         """Where the element is drawn that an action is about."""

@@ -110,7 +110,7 @@ def encode_pages(
 
 def _chat(running: RunningEpisode, seen: Image) -> list[dict[str, Any]]:
     """The conversation before the answer: what a policy without eyes reads, and the picture."""
-    *before, last = build_messages(running.observation, running.config.prompt)
+    *before, last = build_messages(running.observation, running.prompt)
     content = [{"type": "image", "image": seen}, {"type": "text", "text": last["content"]}]
     return [*before, {"role": "user", "content": content}]
 

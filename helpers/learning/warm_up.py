@@ -219,10 +219,12 @@ def demonstrate(
 
 def script_for(config: RolloutConfig) -> Agent:
     """`script_of`, with a thought before each action where the config asks for thoughts."""
-    prompt = config.prompt
-    if not prompt.thoughts:
-        return script_of
-    return lambda seen, turn: with_thought(seen, script_of(seen, turn), prompt)
+
+    def script(seen: BrowserObservation, turn: int) -> str:
+        answer, prompt = script_of(seen, turn), config.prompt_of(seen.task)
+        return with_thought(seen, answer, prompt) if prompt.thoughts else answer
+
+    return script
 
 
 def script_of(observation: BrowserObservation, turn: int) -> str:

@@ -17,7 +17,7 @@ from helpers.episodes.harness import BrowserSession
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play, play_agent, play_episodes
-from helpers.episodes.players import ScriptPlayer, StreamPlayer
+from helpers.episodes.players import ScriptPlayer, StreamPlayer, write_page
 from helpers.episodes.replay import replay
 from helpers.episodes.running import RunningEpisode
 from helpers.episodes.tools import browser_tools
@@ -274,6 +274,24 @@ def test_the_action_is_the_last_line_where_thoughts_are_asked_for(thoughts):
     parsed = running.parse("click('99') is not there: \"Ok\" button 13\nclick('13')\n")
     assert parsed.ok == thoughts
     assert running.parse("click('13')").ok
+
+
+def test_one_task_thinks_where_another_does_not(tokenizer):
+    """What is read and how an answer is read both follow the task, with an order or without."""
+    config = RolloutConfig(thinks=("click-button",))
+    asked, taken = {}, {}
+    for task in ("click-button", "click-button+text:Go:Stop", "click-test"):
+        running = RunningEpisode.of(EpisodeSpec(task, 1), Page(), config)
+        running.reset()
+        running.observation.task = task
+        write_page(running, tokenizer)
+        asked[task] = "a line of thought" in tokenizer.decode(running.episode.ledger.ids)
+        taken[task] = running.parse("\"Ok\" button 13\nclick('13')").ok
+    assert (
+        asked
+        == taken
+        == {"click-button": True, "click-button+text:Go:Stop": True, "click-test": False}
+    )
 
 
 def test_what_a_browser_raises_is_raised():

@@ -149,6 +149,7 @@ def test_a_policy_whose_folder_says_how_it_was_taught_is_asked_so(
         max_turns=3,
         max_tokens=9,
         turns={"click-test": 2},
+        thinks=("focus-text",),
         prompt=PromptConfig(("click", "hover"), examples=("button", "field"), free_text=False),
     )
     keep_how(tmp_path, Taught(("click-test", "focus-text"), how))

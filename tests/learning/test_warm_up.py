@@ -104,6 +104,20 @@ def test_thoughts_need_room_that_is_measured(tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
+def test_tasks_are_chosen_for_thoughts_by_an_evaluation_alone(tmp_path, capsys):
+    words = ["--measured", "--thoughts", "--thoughts-below", "0.5", "--output", str(tmp_path / "x")]
+    assert run(command.main, words) != 0
+    assert "add --thoughts and an --evaluation" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_task_thinks_that_is_not_solved_and_has_something_to_say():
+    success = {"tic-tac-toe": 0.4, "find-word": 0.5, "click-test": 0.0, "simple-algebra": 1.0}
+    tasks = (*success, "use-slider", "odd-or-even+text:Go:Stop")
+    thinking = command.in_need_of_thoughts(tasks, success, 0.5)
+    assert thinking == ("tic-tac-toe", "use-slider", "odd-or-even+text:Go:Stop")
+
+
 def test_an_adapter_goes_on_unless_a_new_one_is_asked_for(policy, tmp_path):
     adapter = tiny_adapter(tmp_path, policy.tokenizer)
     kept = load_file(Path(adapter) / "adapter_model.safetensors")
@@ -203,13 +217,32 @@ def test_a_folder_with_another_warm_up_is_refused(tmp_path):
     assert (tmp_path / RUN).read_text() == kept
 
 
-@pytest.mark.slow
-def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, tmp_path):
-    folder = tmp_path / "warm"
+@pytest.fixture
+def half_solved(tmp_path):
+    """A folder with an evaluation that has solved half of click-test's validation pages."""
     half = {"pages": "validation", "result": {"tasks": ["click-test"], "success": 0.5}}
     (tmp_path / "evaluation.json").write_text(json.dumps(half))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_command_has_thoughts_where_they_are_needed(policy, half_solved):
+    folder = half_solved / "some"
+    words = ["--task", "click-test,simple-arithmetic", "--measured", "--rank", "2", "--thoughts"]
+    words += ["--thoughts-below", "0.7", "--evaluation", str(half_solved), "--demos", "2"]
+    assert run(command.main, [*words, "--output", str(folder)]) == 0
+    how = kept_how(str(folder / "policy"))
+    assert (how.config.thinks, how.config.prompt.thoughts) == (("simple-arithmetic",), False)
+    shown = read_episodes(folder / "demonstrations.jsonl")
+    thought = {"click-test": False, "simple-arithmetic": True}
+    assert {episode.task: "\n" in episode.turns[0].answer for episode in shown} == thought
+
+
+@pytest.mark.slow
+def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, half_solved, tmp_path):
+    folder = tmp_path / "warm"
     words = ["--task", "click-test", "--measured", "--thoughts", "--rank", "2", "--epochs", "1"]
-    words += ["--demos", "3", "--rehearse", "1", "--evaluation", str(tmp_path)]  # 2 pages, then
+    words += ["--demos", "3", "--rehearse", "1", "--evaluation", str(half_solved)]  # 2 pages, then
     command_line = [*words, "--output", str(folder)]
     assert run(command.main, command_line) == 0
     how = kept_how(str(folder / "policy"))
@@ -227,7 +260,9 @@ def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, tmp_path
     words = ["--policy", str(folder / "policy"), "--task", "focus-text", "--measured"]
     words += ["--demos", "3", "--rehearse", "1", "--epochs", "1", "--output", str(more)]
     assert run(command.main, words) == 0
-    assert kept_how(str(more / "policy")).tasks == ("click-test", "focus-text")
+    how = kept_how(str(more / "policy"))
+    assert how.tasks == ("click-test", "focus-text")
+    assert how.config.thinks == ("click-test",)  # as it did before this lesson
     result = json.loads((more / "warm_up.json").read_text())
     assert (result["demonstrations"], result["rehearsed"]) == (4, ["click-test"])
     assert json.loads((more / "policy" / "adapter_config.json").read_text())["r"] == 2

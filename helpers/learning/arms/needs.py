@@ -59,16 +59,16 @@ def measure_needs(
     tokenizer: PreTrainedTokenizerBase,
     listeners: bool = False,
     longest: int = LONGEST_SHOWN,
-    thoughts: bool = False,
+    thinks: Sequence[str] = (),
 ) -> dict[str, Needs]:
     """Let the script of each task play a few training pages; {task: what it used}.
 
-    ``listeners`` and ``thoughts``: fields of `PromptConfig`. ``longest``: tokens that an episode
-    may have. A task whose script solved none of them is left out.
+    ``listeners``: a field of `PromptConfig`, ``thinks``: one of `RolloutConfig`. ``longest``:
+    tokens that an episode may have. A task whose script solved none of them is left out.
     """
-    prompt = PromptConfig(TAUGHT, examples=(), listeners=listeners, thoughts=thoughts)
-    config = replace(ROOM, max_length=longest, prompt=prompt)
-    if thoughts:
+    prompt = PromptConfig(TAUGHT, examples=(), listeners=listeners)
+    config = replace(ROOM, max_length=longest, prompt=prompt, thinks=tuple(thinks))
+    if thinks:
         config = replace(config, max_tokens=ROOM_TO_THINK)
     specs = [EpisodeSpec(task, seed) for task in tasks for seed in train_seeds(task)[:PAGES]]
     episodes = play(specs, clients, ScriptPlayer(script_for(config), tokenizer), config)
@@ -103,24 +103,27 @@ def measured_way(
     clients: Sequence[Client],
     tokenizer: PreTrainedTokenizerBase,
     longest: int = LONGEST_SHOWN,
-    thoughts: bool = False,
+    thinks: Sequence[str] = (),
 ) -> Taught:
     """The tasks that can be shown, and how all of them are played together (`config_of`).
 
     The prompt shows every element that listens to clicks: scripts act on those, too. Left out are
     tasks whose script solves less than half of its pages, or whose episodes are longer than
-    ``longest`` tokens. ``thoughts``: as in `measure_needs`. What was measured is kept in
+    ``longest`` tokens. ``thinks``: the tasks whose answers begin with a thought; where they are
+    all, an unknown task is asked for thoughts, too. What was measured is kept in
     ``folder``/needs.json.
     """
     path = folder / "needs.json"
     needs = kept_needs(path)
     if needs is None:
-        measured = measure_needs(tasks, clients, tokenizer, True, longest, thoughts)
+        measured = measure_needs(tasks, clients, tokenizer, True, longest, thinks)
         needs = keep_needs(path, measured)
     shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
     config = config_of(shown)
-    prompt = replace(config.prompt, listeners=True, thoughts=thoughts)
-    config = replace(config, prompt=prompt, max_length=longest + SPARE_LENGTH)
+    everywhere = set(tasks) <= set(thinks)
+    prompt = replace(config.prompt, listeners=True, thoughts=everywhere)
+    some = () if everywhere else tuple(task for task in shown if task in thinks)
+    config = replace(config, prompt=prompt, thinks=some, max_length=longest + SPARE_LENGTH)
     return Taught(tuple(shown), config)
 
 
