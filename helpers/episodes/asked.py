@@ -49,7 +49,8 @@ class AskedPolicy:
             return self._answer
         if not self._goes_on(seen):
             self._ledger = Ledger()
-        owner, ids = page_ids(self._ledger, seen, self._config, self._tokenizer)
+        shown = self._config.prompt_of(seen.task)
+        owner, ids = page_ids(self._ledger, seen, shown, self._tokenizer)
         length = length_with(self._ledger, ids, self._config)
         if length > self._config.max_length:
             raise CourseError(

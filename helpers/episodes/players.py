@@ -14,6 +14,7 @@ from helpers.episodes.ledger import ENVIRONMENT, POLICY, PROMPT, Ledger
 from helpers.episodes.running import RunningEpisode
 from helpers.policy.completions import Completion
 from helpers.policy.prompts import (
+    PromptConfig,
     answer_text,
     build_messages,
     continuation_ids,
@@ -36,12 +37,11 @@ Agent = Callable[["BrowserObservation", int], str]  # (observation, turn) -> ans
 def page_ids(
     ledger: Ledger,
     observation: BrowserObservation,
-    config: RolloutConfig,
+    prompt: PromptConfig,
     tokenizer: PreTrainedTokenizerBase,
 ) -> tuple[int, list[int]]:
     """What is read next, and who has written it: at first the whole prompt, later the page as it is
     after the last answer of the ledger."""
-    prompt = config.prompt_of(observation.task)
     if not ledger.ids:
         return PROMPT, prompt_ids(tokenizer, build_messages(observation, prompt))
     message = observation_text(observation, prompt, first=False)
@@ -60,7 +60,7 @@ def write_page(running: RunningEpisode, tokenizer: PreTrainedTokenizerBase) -> N
     Ends the episode instead where no room would be left for an answer.
     """
     config, ledger = running.config, running.episode.ledger
-    owner, ids = page_ids(ledger, running.observation, config, tokenizer)
+    owner, ids = page_ids(ledger, running.observation, running.prompt, tokenizer)
     if length_with(ledger, ids, config) <= config.max_length:
         ledger.append(ids, owner)
     else:

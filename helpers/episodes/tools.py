@@ -82,7 +82,7 @@ def content(
 
     ``observation``: one of `OBSERVATIONS`. ``first``: before the first answer, with the goal.
     """
-    prompt = replace(config.prompt_of(seen.task), page=observation in ("tree", "both"))
+    prompt = replace(config.prompt, page=observation in ("tree", "both"))
     text = observation_text(seen, prompt, first)
     if observation == "tree":
         return text

@@ -17,13 +17,15 @@ from helpers.episodes.harness import BrowserSession
 from helpers.episodes.how_played import rollout_config
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play, play_agent, play_episodes
-from helpers.episodes.players import ScriptPlayer, StreamPlayer, write_page
+from helpers.episodes.players import ScriptPlayer, StreamPlayer
 from helpers.episodes.replay import replay
 from helpers.episodes.running import RunningEpisode
 from helpers.episodes.tools import browser_tools
 from helpers.policy.completions import Completion
 from helpers.policy.generators import TransformersGenerator
 from helpers.policy.prompts import PromptConfig
+
+THOUGHT = "a line of thought"  # what a prompt asks for
 
 
 class Page:
@@ -276,22 +278,18 @@ def test_the_action_is_the_last_line_where_thoughts_are_asked_for(thoughts):
     assert running.parse("click('13')").ok
 
 
-def test_one_task_thinks_where_another_does_not(tokenizer):
-    """What is read and how an answer is read both follow the task, with an order or without."""
+@pytest.mark.parametrize(
+    ("task", "thinks"),
+    [("click-button", True), ("click-button+text:Go:Stop", True), ("click-test", False)],
+)
+def test_one_task_thinks_where_another_does_not(tokenizer, task, thinks):
+    """What is read and how an answer is read both follow the task, through each door."""
     config = RolloutConfig(thinks=("click-button",))
-    asked, taken = {}, {}
-    for task in ("click-button", "click-button+text:Go:Stop", "click-test"):
-        running = RunningEpisode.of(EpisodeSpec(task, 1), Page(), config)
-        running.reset()
-        running.observation.task = task
-        write_page(running, tokenizer)
-        asked[task] = "a line of thought" in tokenizer.decode(running.episode.ledger.ids)
-        taken[task] = running.parse("\"Ok\" button 13\nclick('13')").ok
-    assert (
-        asked
-        == taken
-        == {"click-button": True, "click-button+text:Go:Stop": True, "click-test": False}
-    )
+    session = BrowserSession(Page(), EpisodeSpec(task, 1), tokenizer, config)
+    asked = [session.initial_messages()[0]["content"]]
+    asked.append(tokenizer.decode(session.running.episode.ledger.ids))
+    assert [THOUGHT in text for text in asked] == [thinks] * 2
+    assert session.running.parse("\"Ok\" button 13\nclick('13')").ok == thinks
 
 
 def test_what_a_browser_raises_is_raised():
