@@ -70,7 +70,6 @@ class BrowserSession(ResourceSession):
         tokenizer: PreTrainedTokenizerBase,
         config: RolloutConfig,
     ) -> None:
-        self.prompt = config.prompt_of(spec.task)
         self.running = RunningEpisode.of(spec, client, config)
         self.running.reset()
         if not self.running.over:
@@ -79,12 +78,12 @@ class BrowserSession(ResourceSession):
     @override
     def initial_messages(self) -> list[Message]:
         """The conversation before the first answer."""
-        return list(build_messages(self.running.observation, self.prompt))
+        return list(build_messages(self.running.observation, self.running.prompt))
 
     @override
     def list_tools(self) -> list[Tool]:
         """One tool for each action that the prompt teaches."""
-        return [_tool(name) for name in self.prompt.actions]
+        return [_tool(name) for name in self.running.prompt.actions]
 
     @override
     def call_tool(self, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -100,7 +99,7 @@ class BrowserSession(ResourceSession):
         if running.over:
             text = OVER
         else:
-            text = observation_text(running.observation, self.prompt, first=False)
+            text = observation_text(running.observation, self.running.prompt, first=False)
         reward = running.episode.reward or 0.0
         return ToolResult(text, running.over, {"reward": reward}, running.observation.error or None)
 
@@ -108,8 +107,8 @@ class BrowserSession(ResourceSession):
         """A tool call as the text that a policy of this course would have written."""
         if name == NO_ACTION:
             return arguments["answer"]
-        if name not in self.prompt.actions:
-            offered = ", ".join(self.prompt.actions)
+        if name not in self.running.prompt.actions:
+            offered = ", ".join(self.running.prompt.actions)
             raise KeyError(f"There is no tool {name!r}: use one of {offered}.")
         params = ACTIONS[name].params
         values = [arguments.get(param.name, param.default) for param in params]
