@@ -8,7 +8,8 @@ begin with the same words. Three things follow, and loss and gradients stay thos
   take as long as all layers together;
 - the episodes of an update go through the model in parts of about equal length, as many together
   as the memory takes, so that short ones do not wait for a long one, and little is padding;
-- what the episodes of a part begin with is computed once, and the others read it from the cache.
+- what the episodes of a part begin with is computed once, where that is much, and the others read
+  it from the cache.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 2_000  # of a part on a CPU, padded: of 6,000 each takes longer, and twice the memory
 TOKENS_A_GB = 400  # of a GPU's memory, which vLLM and other runs may share
+LEAST_SAVED = 300  # tokens: a pass of its own for a beginning takes as long as so many on two cores
 NOT_TAUGHT = -100  # the label of a token that the loss leaves out
 
 Batch = dict[str, torch.Tensor]
@@ -111,9 +113,10 @@ def common_beginning(batch: Batch) -> int:
 def _outputs_at(model: Any, batch: Batch, places: torch.Tensor) -> Any:
     """The model's output with the logits of ``places``, which all rows have in common."""
     ids, mask = batch["input_ids"], batch["attention_mask"]
-    begins = common_beginning(batch) if len(ids) > 1 else 0
+    begins = common_beginning(batch)
+    saved = begins * (len(ids) - 1)
     # A layer that keeps a state, such as LFM2's short convolution, has none to hand on.
-    if not begins or model.config.model_type not in ATTENTION_ONLY:
+    if saved < LEAST_SAVED or model.config.model_type not in ATTENTION_ONLY:
         return model(input_ids=ids, attention_mask=mask, logits_to_keep=places, use_cache=False)
     cache: Cache = model(
         input_ids=ids[:1, :begins], logits_to_keep=1, use_cache=True

@@ -70,6 +70,17 @@ def test_the_head_computes_a_part_and_what_episodes_share_is_computed_once(
     assert sum(their_tokens) - sum(our_tokens) == 2 * 7 * shared  # two updates of eight episodes
 
 
+def test_a_beginning_that_saves_little_is_computed_with_the_rest(policy, examples, tmp_path):
+    """As where a part holds prompts that differ after the first words."""
+    words = range(100, 100 + len(examples))
+    differ = [
+        {**example, "input_ids": [*example["input_ids"][:10], word, *example["input_ids"][11:]]}
+        for word, example in zip(words, examples, strict=True)
+    ]
+    _, _, tokens, _ = train(AnswersOnly, policy, differ, tmp_path)
+    assert tokens == [len(differ) * longest(differ)] * 2  # one pass for each of two updates
+
+
 def batch_of(examples):
     """Episodes padded on the right, as TRL's collator has them."""
     length = longest(examples)
