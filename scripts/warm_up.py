@@ -24,7 +24,7 @@ trained on without them, too. `helpers.learning.warm_up` says how.
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,6 +39,7 @@ from helpers.episodes.how_played import (
     keep_how,
     kept_how,
     rollout_config,
+    taught_more,
 )
 from helpers.episodes.tasks import read_tasks
 from helpers.evaluation.record import validated_success
@@ -73,9 +74,8 @@ def tasks_of(task: str, split: str | None) -> tuple[str, ...]:
     return chosen
 
 
-def taught_before(policy: str) -> tuple[str, ...]:
-    """The tasks that a policy was taught; `ProfileError` where its folder does not say it."""
-    kept = kept_how(policy)
+def taught_before(policy: str, kept: Taught | None) -> tuple[str, ...]:
+    """The tasks that a policy was taught; `ProfileError` where its folder has not kept it."""
     if kept is None:
         raise ProfileError(
             f"{policy} does not say what it was taught, so there is nothing to rehearse: leave out "
@@ -92,14 +92,6 @@ def in_need_of_thoughts(
     return tuple(
         task for task in tasks if base_task(task) in REASONS and success.get(task, 0.0) < below
     )
-
-
-def thought_before(policy: str) -> tuple[str, ...]:
-    """The tasks on which a policy thinks already, and will go on to; none where it does not say."""
-    kept = kept_how(policy)
-    if kept is None:
-        return ()
-    return kept.tasks if kept.config.prompt.thoughts else kept.config.thinks
 
 
 def main(
@@ -191,7 +183,9 @@ def main(
         )
     success = validated_success(evaluation) if evaluation else {}
     rehearsing = rehearse and not (policy is None and success)
-    before = taught_before(policy or profile.policy) if rehearsing else ()
+    name = policy or profile.policy
+    kept = kept_how(name)
+    before = taught_before(name, kept) if rehearsing else ()
     tasks = tuple(dict.fromkeys((*before, *tasks)))
     folder = Path(output)
     hold_folder(folder)
@@ -201,13 +195,13 @@ def main(
     from helpers.policy.lora import load_to_train
 
     lesson = Lesson(demos, epochs, learning_rate, seed, rank, batch, rehearse, success)
-    name = policy or profile.policy
     settings = {"policy": name, "tasks": list(tasks), "measured": measured, "longest": longest}
     settings |= {"thoughts": thoughts, "thoughts_below": thoughts_below, **asdict(lesson)}
     thinks = tasks if thoughts else ()
     if thoughts_below is not None:
         thinks = in_need_of_thoughts(tasks, success, thoughts_below)
-    thinks = tuple(dict.fromkeys((*thought_before(name), *thinks)))
+    if kept:  # a policy that thinks on some tasks goes on to
+        thinks = tuple(dict.fromkeys((*kept.thinking, *thinks)))
     hold_to_settings(folder, settings)
     loaded = load_to_train(name, profile.device, adapted=not rank)
     with start_browser_server(workers=profile.workers) as server:
@@ -215,9 +209,12 @@ def main(
         taught = Taught(tasks, rollout_config(tasks, examples=False))
         if measured:
             taught = measured_way(tasks, folder, clients, loaded.tokenizer, longest, thinks)
-        numbers = warm_up(profile, loaded, taught, folder, lesson, clients, before)
+        known = taught_more(kept, taught) if kept and measured else taught
+        shown = replace(known.config, max_length=taught.config.max_length)
+        way = Taught(taught.tasks, shown)
+        numbers = warm_up(profile, loaded, way, folder, lesson, clients, before)
     if measured:
-        keep_how(folder / "policy", taught)
+        keep_how(folder / "policy", known)
     command = shlex.join(["python", "-m", "scripts.warm_up", *context.obj])
     write_json(folder / "warm_up.json", {"command": command, **numbers})
     release_folder(folder)

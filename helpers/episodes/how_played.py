@@ -100,6 +100,46 @@ class Taught:
     tasks: tuple[str, ...]
     config: RolloutConfig
 
+    @property
+    def thinking(self) -> tuple[str, ...]:
+        """Of the tasks those whose answers begin with a line of thought."""
+        return self.tasks if self.config.prompt.thoughts else self.config.thinks
+
+
+def taught_more(before: Taught, after: Taught) -> Taught:
+    """How a policy is asked after another lesson: for the tasks of both, as the new lesson asks,
+    and with the room that either of them gives.
+
+    A task that the new lesson left out, as too long for it, is not forgotten for that.
+    """
+    old, new = before.config, after.config
+    tasks = _all_of(before.tasks, after.tasks)
+    thinking = _all_of(before.thinking, after.thinking)
+    everywhere = set(tasks) <= set(thinking)
+    prompt = replace(
+        new.prompt,
+        actions=_all_of(old.prompt.actions, new.prompt.actions),
+        thoughts=everywhere,
+    )
+    config = replace(
+        new,
+        prompt=prompt,
+        max_turns=max(old.max_turns, new.max_turns),
+        max_tokens=max(old.max_tokens, new.max_tokens),
+        max_length=max(old.max_length, new.max_length),
+        turns={
+            task: max(each.config.turns_of(task) for each in (before, after) if task in each.tasks)
+            for task in tasks
+        },
+        thinks=() if everywhere else thinking,
+    )
+    return Taught(tasks, config)
+
+
+def _all_of(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Each of them once, in their order."""
+    return tuple(dict.fromkeys((*some, *others)))
+
 
 def keep_how(policy: Path, taught: Taught) -> None:
     """Write into the folder of a policy how it was taught."""

@@ -9,7 +9,14 @@ import pytest
 from helpers.browser import list_tasks
 from helpers.command_line import run
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
-from helpers.episodes.how_played import HOW, Taught, keep_how, kept_how, rollout_config
+from helpers.episodes.how_played import (
+    HOW,
+    Taught,
+    keep_how,
+    kept_how,
+    rollout_config,
+    taught_more,
+)
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
@@ -161,6 +168,48 @@ def test_a_policy_whose_folder_says_how_it_was_taught_is_asked_so(
     assert "hover(bid" in prompt
     assert 'Enter "sun"' in prompt  # of the example "field"
     assert len(played.episodes[0].turns) <= 2
+
+
+@pytest.fixture
+def first_lesson():
+    return Taught(
+        ("click-test", "choose-list"),
+        RolloutConfig(
+            max_turns=6,
+            max_tokens=20,
+            max_length=1_500,
+            turns={"click-test": 2, "choose-list": 6},
+            prompt=PromptConfig(("click", "select_option"), examples=()),
+        ),
+    )
+
+
+def test_what_a_new_lesson_leaves_out_is_played_as_before(first_lesson):
+    """A task that was too long for it, by its turns or its tokens."""
+    how = RolloutConfig(
+        max_turns=3,
+        max_tokens=40,
+        max_length=900,
+        turns={"click-test": 3, "enter-text": 2},
+        thinks=("enter-text",),
+        prompt=PromptConfig(("click", "fill"), examples=()),
+    )
+    known = taught_more(first_lesson, Taught(("click-test", "enter-text"), how))
+    turns = {task: known.config.turns_of(task) for task in known.tasks}
+    assert turns == {"click-test": 3, "choose-list": 6, "enter-text": 2}
+    assert (known.config.max_tokens, known.config.max_length) == (40, 1_500)
+    assert known.thinking == ("enter-text",)
+    assert set(known.config.prompt.actions) == {"click", "select_option", "fill"}
+
+
+def test_a_task_that_was_taught_without_thoughts_stays_without_them(first_lesson):
+    how = RolloutConfig(turns={"click-test": 3}, prompt=PromptConfig(thoughts=True))
+    known = taught_more(first_lesson, Taught(("click-test",), how))
+    asked = {task: known.config.prompt_of(task).thoughts for task in known.tasks}
+    assert asked == {"click-test": True, "choose-list": False}
+    whole = taught_more(known, Taught(known.tasks, how))
+    assert whole.config.prompt.thoughts
+    assert whole.thinking == known.tasks
 
 
 def test_how_a_policy_was_taught_may_be_damaged_or_not_be_there(tmp_path):

@@ -266,3 +266,10 @@ def test_the_command_makes_an_adapter_that_says_how_it_is_asked(policy, half_sol
     result = json.loads((more / "warm_up.json").read_text())
     assert (result["demonstrations"], result["rehearsed"]) == (4, ["click-test"])
     assert json.loads((more / "policy" / "adapter_config.json").read_text())["r"] == 2
+
+    other = tmp_path / "other"
+    words = ["--policy", str(folder / "policy"), "--task", "focus-text", "--measured"]
+    assert run(command.main, [*words, "--demos", "1", "--output", str(other)]) == 0
+    how = kept_how(str(other / "policy"))
+    assert how.tasks == ("click-test", "focus-text")  # not rehearsed, and still known
+    assert how.config.thinks == ("click-test",)
