@@ -73,6 +73,7 @@ ONE_POLICY = (
     "one-policy-rehearsed",
     "one-policy-by-need",
     "one-policy-thoughts",
+    "one-policy-some-thoughts",
     "one-policy-64-pages",
     "one-policy-2-cores",
 )
@@ -513,12 +514,12 @@ def _player_of(who: str) -> Context:
 
 def _taught(name: str) -> Context:
     """What a recorded policy was shown, and as ``before`` what the policy was that it goes on
-    from. ``thinks``: the number of tasks on which it thinks where it does not on all."""
+    from. ``thinks``: the number of tasks on which it thinks."""
     folder = RECORDINGS / name
     taught = read_json(folder / "warm_up.json")
     earlier = GOES_ON_FROM.search(taught["command"])
-    how = kept_how(str(folder / "policy"))
-    thinks = len(how.config.thinks) if how else 0
+    kept = kept_how(str(folder / "policy"))
+    thinks = len(kept.thinking) if kept else 0
     return {**taught, "before": _taught(earlier[1]) if earlier else {}, "thinks": thinks}
 
 
@@ -530,7 +531,7 @@ def held_out() -> Context:
         {
             **read_json(path),
             "seed": path.parent.name.removeprefix("seed"),
-            "taught": read_json(path.parent / "warm_up.json"),
+            "taught": _taught(f"held-out/{path.parent.name}"),
         }
         for path in sorted(HELD_OUT.glob("seed*/result.json"))
     ]

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from helpers.episodes.config import EpisodeSpec
+from helpers.episodes.how_played import kept_how
 from helpers.evaluation.standard_sets import standard_set
 from helpers.learning.warm_up import Lesson, pages_of_each
 from helpers.settings.paths import RECORDINGS, ROOT
@@ -282,6 +283,79 @@ def test_what_the_docs_tell_of_thoughts(language, patterns):
     played = RECORDINGS / "benchmark" / "browsergym125-one-policy-thoughts-shown" / "result.json"
     recorded = weights_of(str(RECORDINGS / "one-policy-thoughts" / "policy"))
     assert json.loads(played.read_text())["weights"] == recorded
+
+
+@pytest.fixture
+def thoughts_on_some():
+    """How the policy that thinks on some tasks was taught, and its episodes before and after."""
+    names = ("one-policy-rehearsed", "one-policy-some-thoughts")
+    before, after = (
+        episodes_of(RECORDINGS / "benchmark" / f"browsergym125-{name}-shown") for name in names
+    )
+    assert [row["seed"] for row in before] == [row["seed"] for row in after]
+    how = kept_how(str(RECORDINGS / names[-1] / "policy"))
+    return how, before, after
+
+
+@pytest.mark.parametrize(
+    ("language", "pattern"),
+    [
+        (
+            "",
+            r"\((\d+) demonstrations, each seen once, (\d+) minutes\): (\d+) of the 625 pages, and "
+            r"(\d+) before it\. On the (\d+) tasks on which it thinks it solves (\d+) of (\d+) "
+            r"pages, before it (\d+), .*?: (\d+) of its (\d+) answers there .*? of its (\d+) "
+            r"answers before none was\. Of the (\d+) pages of the other tasks that it was taught "
+            r"(\d+) were gained and (\d+) lost\.",
+        ),
+        (
+            "zh/",
+            r"（(\d+) 个示范，每个只看一遍，(\d+) 分钟）：625 个页面解决 (\d+) 个，之前 (\d+) 个。"
+            r"要思考的 (\d+) 个任务，(?=(?:.*?只解决 (\d+) 个))(\d+) 个页面.*?之前 (\d+) 个.*?"
+            r"(?=(?:.*?有 (\d+) 次))它在那里的 (\d+) 次回答.*?之前的 (\d+) 次回答里一次也没有。"
+            r".*?的 (\d+) 个页面里，多解决 (\d+) 个，少解决 (\d+) 个。",
+        ),
+    ],
+)
+def test_what_the_docs_tell_of_thoughts_on_some_tasks(thoughts_on_some, language, pattern):
+    how, *played = thoughts_on_some
+    [lesson] = lessons_of("one-policy-some-thoughts")
+    solved = [[row["reward"] == 1 for row in rows] for rows in played]
+    tasks = [row["task"] for row in played[0]]
+    pages = list(zip(tasks, *solved, strict=True))
+    thinking = [page[1:] for page in pages if page[0] in how.thinking]
+    others = [page[1:] for page in pages if page[0] in set(how.tasks) - set(how.thinking)]
+    before, after = (kinds_on(how.thinking, rows) for rows in played)
+    assert before["ok"] == before.total()
+    assert after["no_call"] > (after.total() - after["ok"]) / 2
+    told = [
+        lesson["demonstrations"],
+        round(lesson["seconds"] / 60),
+        sum(solved[1]),
+        sum(solved[0]),
+        len(how.thinking),
+        sum(now for _, now in thinking),
+        len(thinking),
+        sum(then for then, _ in thinking),
+        after.total() - after["ok"],
+        after.total(),
+        before.total(),
+        len(others),
+        others.count((False, True)),
+        others.count((True, False)),
+    ]
+    found = re.search(pattern, training_docs(language).replace("\n", " "))
+    assert found, pattern
+    assert [int(number) for number in found.groups()] == told
+
+
+def kinds_on(tasks, rows):
+    """How often the answers on these tasks were of each kind."""
+    kinds = Counter()
+    for row in rows:
+        if row["task"] in tasks:
+            kinds.update(row["kinds"])
+    return kinds
 
 
 def test_what_grpo_changed_is_counted_on_pages(grpo):
