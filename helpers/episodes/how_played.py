@@ -6,7 +6,7 @@ in another way than the default keeps it in a file of its folder (`keep_how`), s
 with it asks it as it was taught.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,16 +114,10 @@ def taught_more(before: Taught, after: Taught) -> Taught:
     """
     old, new = before.config, after.config
     tasks = _all_of(before.tasks, after.tasks)
-    thinking = _all_of(before.thinking, after.thinking)
-    everywhere = set(tasks) <= set(thinking)
-    prompt = replace(
-        new.prompt,
-        actions=_all_of(old.prompt.actions, new.prompt.actions),
-        thoughts=everywhere,
-    )
+    actions = _all_of(old.prompt.actions, new.prompt.actions)
     config = replace(
         new,
-        prompt=prompt,
+        prompt=replace(new.prompt, actions=actions),
         max_turns=max(old.max_turns, new.max_turns),
         max_tokens=max(old.max_tokens, new.max_tokens),
         max_length=max(old.max_length, new.max_length),
@@ -131,9 +125,19 @@ def taught_more(before: Taught, after: Taught) -> Taught:
             task: max(each.config.turns_of(task) for each in (before, after) if task in each.tasks)
             for task in tasks
         },
-        thinks=() if everywhere else thinking,
     )
-    return Taught(tasks, config)
+    return thinking_on(_all_of(before.thinking, after.thinking), Taught(tasks, config))
+
+
+def thinking_on(thinking: Collection[str], taught: Taught) -> Taught:
+    """The same policy, asked for a thought on these of its tasks, and on no others of them.
+
+    Where they are all of its tasks, an unknown task is asked for thoughts, too.
+    """
+    everywhere = set(taught.tasks) <= set(thinking)
+    some = () if everywhere else tuple(task for task in taught.tasks if task in thinking)
+    prompt = replace(taught.config.prompt, thoughts=everywhere)
+    return Taught(taught.tasks, replace(taught.config, prompt=prompt, thinks=some))
 
 
 def _all_of(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from helpers.episodes.config import EpisodeSpec, RolloutConfig
-from helpers.episodes.how_played import LONGEST_SHOWN, Taught
+from helpers.episodes.how_played import LONGEST_SHOWN, Taught, thinking_on
 from helpers.episodes.ledger import POLICY
 from helpers.episodes.play import play
 from helpers.episodes.players import ScriptPlayer
@@ -109,9 +109,8 @@ def measured_way(
 
     The prompt shows every element that listens to clicks: scripts act on those, too. Left out are
     tasks whose script solves less than half of its pages, or whose episodes are longer than
-    ``longest`` tokens. ``thinks``: the tasks whose answers begin with a thought; where they are
-    all, an unknown task is asked for thoughts, too. What was measured is kept in
-    ``folder``/needs.json.
+    ``longest`` tokens. ``thinks``: the tasks whose answers begin with a thought (`thinking_on`).
+    What was measured is kept in ``folder``/needs.json.
     """
     path = folder / "needs.json"
     needs = kept_needs(path)
@@ -120,11 +119,9 @@ def measured_way(
         needs = keep_needs(path, measured)
     shown = {task: need for task, need in needs.items() if need.solved >= need.played / 2}
     config = config_of(shown)
-    everywhere = set(tasks) <= set(thinks)
-    prompt = replace(config.prompt, listeners=True, thoughts=everywhere)
-    some = () if everywhere else tuple(task for task in shown if task in thinks)
-    config = replace(config, prompt=prompt, thinks=some, max_length=longest + SPARE_LENGTH)
-    return Taught(tuple(shown), config)
+    prompt = replace(config.prompt, listeners=True)
+    config = replace(config, prompt=prompt, max_length=longest + SPARE_LENGTH)
+    return thinking_on(thinks, Taught(tuple(shown), config))
 
 
 def _needs_of(episodes: Sequence[Episode]) -> Needs:
