@@ -107,6 +107,9 @@ def test_links_of_random_texts_are_found_where_only_one_reading_is_left():
         ("Send Maitilde's email Cecil.", ("forward", "Maitilde", "Cecil", "")),
         ("Doralia's email, will you forward that to Melli?", ("forward", "Doralia", "Melli", "")),
         ("Find the Buffy email and forward it to Charmain.", ("forward", "Buffy", "Charmain", "")),
+        ("Dee wants the email you got from Lora.", ("forward", "Lora", "Dee", "")),
+        ("I don't want the email from Vivi anymore.", ("delete", "Vivi", "", "")),
+        ('Respond with "Nulla." to Ann\'s email from Tuesday.', ("reply", "Ann", "", "Nulla.")),
         (
             "I'd like to send the email from Helena to Catrina's email.",
             ("forward", "Helena", "Catrina", ""),
@@ -388,9 +391,28 @@ def test_stock_is_bought_well_below_the_limit(price, buys):
     assert (SCRIPTS["stock-market"](seen, 0) == "click('22')") is buys
 
 
+@pytest.mark.parametrize(
+    ("goal", "value", "focused", "turn", "done"),
+    [
+        ('starts with "Gu" and ends with "ana"', "Guam", True, 2, "press('13', 'ArrowDown')"),
+        ('starts with "Gu" and ends with "ana"', "Guyana", True, 4, "press('13', 'Tab')"),
+        ('starts with "Gu"', "Gu", True, 1, "press('13', 'ArrowDown')"),
+        ('starts with "Gu"', "Guam", True, 2, "press('13', 'Tab')"),
+        ('starts with "Gu"', "Guam", False, 3, "click('15')"),
+    ],
+)
+def test_a_suggestion_is_taken_that_begins_and_ends_as_the_goal_says(
+    goal, value, focused, turn, done
+):
+    field = Element(bid="13", role="textbox", value=value, focused=focused)
+    button = Element(bid="15", role="button", name="Submit", clickable=True)
+    seen = page("use-autocomplete", f"Enter an item that {goal}.", "", [field, button])
+    assert SCRIPTS["use-autocomplete"](seen, turn) == done
+
+
 ALWAYS_PAID = (
     *("form-sequence", "scroll-text-2", "sign-agreement", "drag-box", "drag-sort-numbers"),
-    *("text-editor", "order-food", "use-colorwheel", "use-colorwheel-2"),
+    *("text-editor", "order-food", "use-colorwheel", "use-colorwheel-2", "use-autocomplete"),
 )
 
 

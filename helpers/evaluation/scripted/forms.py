@@ -103,12 +103,12 @@ def spinner(seen: BrowserObservation, turn: int) -> str:
 
 def autocomplete(seen: BrowserObservation, turn: int) -> str:
     """Types the beginning, presses down until the suggestion ends as it should, leaves the field,
-    hands in."""
-    parts = quoted(seen)
+    hands in. One goal of four names no end: then the first suggestion will do."""
+    beginning, end = (*quoted(seen), "")[:2]
     field = with_role(seen, "textbox")[0]
     if turn == 0:
-        return fill(field, parts[0])
-    if field.value == parts[0] or not field.value.endswith(parts[-1]):
+        return fill(field, beginning)
+    if turn == 1 or not field.value.endswith(end):
         return press(field, "ArrowDown")
     if field.focused:
         return press(field, "Tab")

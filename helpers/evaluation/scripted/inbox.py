@@ -6,6 +6,7 @@ all of them right: the audit says how often.
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -29,11 +30,12 @@ Action = Literal["delete", "mark", "reply", "forward"]
 # ---- what is wanted ----
 
 _DELETE = re.compile(
-    r"delet|trash|remov|get rid|recycl|erase|discard|dispose|throw|\bbin\b|clear", re.IGNORECASE
+    r"delet|trash|remov|get rid|recycl|erase|discard|dispose|throw|\bbin\b|clear|don't want",
+    re.IGNORECASE,
 )
 _MARK = re.compile(r"important|\bstar|favou?rite|priority|\bmark|\bflag", re.IGNORECASE)
 # Words that begin with a capital letter and are no names, wherever they stand.
-_NO_NAMES = {"I", "Email", "Primary", "Inbox", "Mail", "Reply", "Forward", "E"}
+_NO_NAMES = {"I", "Email", "Primary", "Inbox", "Mail", "Reply", "Forward", "E", *calendar.day_name}
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(?:-[A-Z][a-z]+)?")
 _MESSAGE = r"(?:e-?mail|message|mail|information|note|forward)"
 
@@ -73,7 +75,9 @@ def _names(words: str) -> list[str]:
     """
     found = [match for match in _CAPITALISED.finditer(words) if match[0] not in _NO_NAMES]
     begins = re.compile(r"(?:^|[.!?:]\s+)$")
-    is_owner = re.compile(r"'s\b|s (?:last|latest)|,? (?:sent|wrote|needs|must|is|has|should)\b")
+    is_owner = re.compile(
+        r"'s\b|s (?:last|latest)|,? (?:sent|wrote|needs|wants|must|is|has|should)\b"
+    )
     names = []
     for match in found:
         at_the_start = begins.search(words[: match.start()]) is not None
