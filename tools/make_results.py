@@ -404,7 +404,7 @@ def benchmark() -> Context:
             sets[name] = {
                 "title": title,
                 "tasks": len(tasks),
-                "each": max(row["n"] for row in tasks.values()),
+                "each": sorted({each["each"] for each in ours}),
                 "ours": ours,
                 "published": published[name],
                 "steps": _by_success(ours) if name == "webgum56" else [],
@@ -418,11 +418,16 @@ def _played(name: str) -> list[Context]:
     """What was recorded of a standard set, the best first."""
     results = [
         {**result, **_player_of(path.parent.name.removeprefix(f"{name}-"))}
-        | {"folder": path.parent.name}
+        | {"folder": path.parent.name, "each": _pages_of_each(result)}
         for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
         if (result := read_json(path))
     ]
     return sorted(results, key=lambda result: result["macro"][0], reverse=True)
+
+
+def _pages_of_each(result: Context) -> int:
+    """How many pages of each task were played."""
+    return max(row["n"] for row in result["by_task"].values())
 
 
 def _by_success(results: list[Context]) -> list[Context]:
@@ -475,9 +480,11 @@ def _sampled(result: Context) -> list[Context]:
 
 
 def _gain_by_grpo(before_it: Context, after_it: Context) -> Context:
-    """What GRPO changed, on the same pages: of the set, of the tasks that it was given, and of the
-    others, and the tasks that changed most: (task, before, after)."""
+    """What GRPO changed, on the pages that were played before and after it: of the set, of the
+    tasks that it was given, and of the others, and the tasks that changed most: (task, before,
+    after)."""
     was, now = (_solved(one["folder"]) for one in (before_it, after_it))
+    was = {page: tries for page, tries in was.items() if page in now}
     tasks = set(before_it["by_task"])
     given = tasks & set(after_it["grpo"]["with_signal"])
     gain: Context = {"given": len(given), "others": len(tasks - given)}
@@ -514,12 +521,12 @@ def _player_of(who: str) -> Context:
 
 def _taught(name: str) -> Context:
     """What a recorded policy was shown, and as ``before`` what the policy was that it goes on
-    from. ``thinks``: the number of tasks on which it thinks."""
+    from. ``thinks``: the number of these tasks on which it thinks."""
     folder = RECORDINGS / name
     taught = read_json(folder / "warm_up.json")
     earlier = GOES_ON_FROM.search(taught["command"])
     kept = kept_how(str(folder / "policy"))
-    thinks = len(kept.thinking) if kept else 0
+    thinks = len({*kept.thinking} & {*taught["tasks"]}) if kept else 0
     return {**taught, "before": _taught(earlier[1]) if earlier else {}, "thinks": thinks}
 
 
