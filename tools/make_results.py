@@ -404,7 +404,7 @@ def benchmark() -> Context:
             sets[name] = {
                 "title": title,
                 "tasks": len(tasks),
-                "each": sorted({each["each"] for each in ours}),
+                "pages": sorted({result["pages"] for result in ours}),
                 "ours": ours,
                 "published": published[name],
                 "steps": _by_success(ours) if name == "webgum56" else [],
@@ -418,14 +418,14 @@ def _played(name: str) -> list[Context]:
     """What was recorded of a standard set, the best first."""
     results = [
         {**result, **_player_of(path.parent.name.removeprefix(f"{name}-"))}
-        | {"folder": path.parent.name, "each": _pages_of_each(result)}
+        | {"folder": path.parent.name, "pages": _pages_of_each_task(result)}
         for path in sorted((RECORDINGS / "benchmark").glob(f"{name}-*/result.json"))
         if (result := read_json(path))
     ]
     return sorted(results, key=lambda result: result["macro"][0], reverse=True)
 
 
-def _pages_of_each(result: Context) -> int:
+def _pages_of_each_task(result: Context) -> int:
     """How many pages of each task were played."""
     return max(row["n"] for row in result["by_task"].values())
 
