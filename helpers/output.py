@@ -26,9 +26,12 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
-def percent(rate: float, low: float, high: float) -> str:
-    """A share and its interval, such as "71 % [64, 76]"."""
-    return f"{100 * rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+def percent(rate: float, low: float, high: float, sign: str = " %") -> str:
+    """A share and its interval, such as "71 % [64, 76]".
+
+    Without a ``sign`` it is for a column whose heading has one.
+    """
+    return f"{100 * rate:.0f}{sign} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
 def percent_of(share: Mapping[str, float]) -> str:

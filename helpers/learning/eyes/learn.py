@@ -22,7 +22,7 @@ from helpers.evaluation.statistics import wilson_interval
 from helpers.learning.eyes import answers, encoder
 from helpers.learning.eyes.lessons import TASKS
 from helpers.learning.eyes.pages import KeptPages, kept_pages
-from helpers.output import Progress, table
+from helpers.output import Progress, percent, table
 from helpers.policy.eyes import keep_eyes, kept_eyes, policy_with_eyes, policy_with_new_eyes
 from helpers.policy.loading import cache_dir
 from helpers.settings.errors import ProfileError
@@ -274,4 +274,4 @@ def _percent(count: list[float] | None) -> str:
     if count is None:
         return "-"
     right, of, low, high = count
-    return f"{100 * right / of:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+    return percent(right / of, low, high, sign="")

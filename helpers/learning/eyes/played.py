@@ -15,7 +15,7 @@ from helpers.episodes.players import AgentPlayer
 from helpers.episodes.seeing import SeeingPlayer, seeing_config
 from helpers.episodes.tasks import TEST_SEEDS, specs
 from helpers.evaluation.statistics import wilson_interval
-from helpers.output import Progress, table
+from helpers.output import Progress, percent, table
 from helpers.policy.eyes import BELOW_THE_GOAL
 
 if TYPE_CHECKING:
@@ -95,6 +95,5 @@ def show_played(found: dict[str, dict[str, Any]]) -> str:
 
 
 def _percent(result: dict[str, Any]) -> str:
-    low, high = result["interval"]
     rate = result["solved"] / max(1, result["n"])
-    return f"{100 * rate:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+    return percent(rate, *result["interval"], sign="")
